@@ -1,0 +1,73 @@
+// Starts worker processes in a jail. One Spawner thread lives as long as the server: bubblewrap's --die-with-parent
+// follows the spawning thread. Thread-safe.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
+
+namespace solstice::sandbox {
+
+struct Mount {
+  std::string source;       // absolute, outside
+  std::string destination;  // absolute, inside; read-only
+};
+
+struct ProcessLimits {
+  int64_t address_space_bytes = 0;  // 0: none
+  int64_t cpu_seconds = 0;
+  int64_t file_bytes = 0;
+  int64_t open_files = 1024;
+  int64_t processes = 0;            // 0: none (needs a uid of its own)
+  int64_t core_bytes = 0;
+};
+
+struct JailSpec {
+  std::string name;                 // "compiler", "judge", "runner"
+  std::vector<std::string> argv;    // argv[0] inside the jail
+  std::vector<Mount> mounts;        // what its root holds, besides /dev/null, /dev/zero, /dev/urandom
+  bool proc = false;                // mount /proc
+  int64_t tmp_bytes = 0;            // size of a private /tmp; 0: none
+  ProcessLimits limits;
+  int slot = 0;                     // uid = first_uid + slot when the server is root
+  bool jailed = true;               // false: trusted code (judge): a plain child without namespaces
+};
+
+// A running worker. Destroying it kills and reaps the whole process tree.
+class Process {
+ public:
+  virtual ~Process() = default;
+  virtual pid_t pid() const = 0;    // of the outermost process (bwrap), in the server's namespace
+  virtual base::UniqueFd TakeChannel() = 0;   // the server's end; valid once
+  virtual void Kill() = 0;          // SIGKILL, idempotent
+  // Exit code, or 128 + signal. DEADLINE_EXCEEDED if it still runs.
+  virtual StatusOr<int> Wait(std::chrono::nanoseconds timeout) = 0;
+  // What it wrote to stderr so far, capped at 64 KiB.
+  virtual std::string Stderr() = 0;
+};
+
+class Spawner {
+ public:
+  struct Options {
+    std::string bwrap = "bwrap";
+    int first_uid = 610000;         // used when running as root
+  };
+  // FAILED_PRECONDITION when bubblewrap is missing or cannot make namespaces here (says which and how to allow it).
+  static StatusOr<std::unique_ptr<Spawner>> Create(const Options& options);
+  virtual ~Spawner() = default;
+  // The child finds its channel at descriptor 3.
+  virtual StatusOr<std::unique_ptr<Process>> Spawn(const JailSpec& spec) = 0;
+  // "jail=bubblewrap", "uid=per-slot", "limiter=rlimits": what is enforced, for results' environment.
+  virtual std::vector<std::string> Enforced() const = 0;
+};
+
+// Shared libraries (absolute paths) that `program` needs, and the dynamic loader: for mounts.
+StatusOr<std::vector<std::string>> SharedLibraries(const std::string& program);
+
+}  // namespace solstice::sandbox

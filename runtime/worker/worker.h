@@ -1,0 +1,62 @@
+// The three workers and how a server starts them. `solstice-worker compile|judge|run` are the programs; each finds its
+// channel at descriptor 3, sends Hello, then answers WorkerRequests in order, echoing sequence and nonce.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/sandbox/channel.h"
+#include "runtime/sandbox/spawner.h"
+#include "solstice/v1/worker.pb.h"
+
+namespace solstice::worker {
+
+inline constexpr int kProtocolVersion = 1;
+
+// Entry points of the worker program; they return its exit code.
+int CompileMain(int argc, char** argv);
+int JudgeMain(int argc, char** argv);
+int RunnerMain(int argc, char** argv);
+
+// Server side: a worker process and its conversation. Not thread-safe, Kill() apart.
+class Client {
+ public:
+  // Waits for Hello.
+  static StatusOr<std::unique_ptr<Client>> Start(sandbox::Spawner& spawner, const sandbox::JailSpec& spec,
+                                                 std::chrono::nanoseconds timeout);
+  ~Client();
+
+  const v1::internal::Hello& hello() const { return hello_; }
+  // Sends and waits. Checks version, sequence and nonce. UNAVAILABLE: the worker died (message says how);
+  // DEADLINE_EXCEEDED: it did not answer: kill it; a WorkerError comes back as its status.
+  StatusOr<v1::internal::WorkerReply> Call(v1::internal::WorkerRequest request, const std::vector<int>& descriptors,
+                                           std::vector<base::UniqueFd>* reply_descriptors,
+                                           std::chrono::nanoseconds timeout);
+  // Any thread.
+  void Kill();
+  pid_t pid() const;
+  bool alive();
+
+ private:
+  Client() = default;
+  std::unique_ptr<sandbox::Process> process_;
+  std::unique_ptr<sandbox::Channel> channel_;
+  v1::internal::Hello hello_;
+  int64_t sequence_ = 0;
+};
+
+// Jail descriptions for this installation.
+struct Installation {
+  std::string worker_program;   // path of solstice-worker
+  std::string header_pack;      // runtime/compile/headers
+  std::string toolkit_root;     // as compile::FindToolkit found it
+};
+StatusOr<Installation> FindInstallation();
+StatusOr<sandbox::JailSpec> CompilerJail(const Installation& installation, int slot);
+StatusOr<sandbox::JailSpec> JudgeProcess(const Installation& installation, v1::DeviceKind kind, int ordinal);
+StatusOr<sandbox::JailSpec> RunnerJail(const Installation& installation, v1::DeviceKind kind, int ordinal, int slot);
+
+}  // namespace solstice::worker
