@@ -3,7 +3,7 @@ set(proto_dir ${CMAKE_SOURCE_DIR}/proto)
 set(out_dir ${CMAKE_BINARY_DIR}/proto)
 file(MAKE_DIRECTORY ${out_dir})
 set(message_sources)
-foreach(name definition solution evaluation service worker)
+foreach(name definition solution evaluation service worker config)
   set(file solstice/v1/${name}.proto)
   add_custom_command(
     OUTPUT ${out_dir}/solstice/v1/${name}.pb.cc ${out_dir}/solstice/v1/${name}.pb.h

@@ -2,7 +2,7 @@
 # order below is the architecture.
 set(SOLSTICE_LAYERS
   proto
-  base core expr catalog ptx plan compile nvrtc nvjitlink device emulator exec generate verify sandbox worker
+  base core expr catalog ptx plan compile nvrtc nvjitlink device emulator exec generate verify sandbox worker rpc
   store rocksdb state queue pipeline service
   client_lib cli)
 

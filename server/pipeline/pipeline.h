@@ -1,0 +1,73 @@
+// Takes accepted evaluations through compile and run to a verdict: validate -> specialise -> compile -> (per workload:
+// prepare -> run -> verify) -> store. Owns the worker processes. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+#include "runtime/catalog/catalog.h"
+#include "server/state/evaluations.h"
+#include "server/store/store.h"
+#include "solstice/v1/service.pb.h"
+
+namespace solstice::pipeline {
+
+inline constexpr char kProtocol[] = "solstice-v1";
+
+// ---- Validation: what the request alone decides -------------------------------------------------------------------
+
+struct ValidSubmission {
+  v1::StoredSubmission submission;  // options normalised, request digest set
+  v1::DefinitionBundle bundle;
+  v1::Evaluation fields;            // for state::Evaluations::Creation
+};
+// INVALID_ARGUMENT (sizes, encoding, options, plan grammar, workload uuids, timeout), NOT_FOUND (definition),
+// FAILED_PRECONDITION (inline definitions not accepted here).
+StatusOr<ValidSubmission> Validate(const v1::SubmitRequest& request, const catalog::Catalog& catalog,
+                                   bool accept_inline_definitions);
+
+// ---- The pipeline -------------------------------------------------------------------------------------------------
+
+struct DeviceSpec {
+  v1::DeviceKind kind = v1::EMULATOR;
+  int ordinal = 0;
+};
+
+struct Options {
+  std::vector<DeviceSpec> devices;      // empty: one emulator
+  int compile_workers = 2;
+  int queue_capacity = 1024;
+  double default_timeout_s = 30;        // of one workload, all its variants
+  double max_timeout_s = 600;
+  double compile_timeout_s = 30;
+  int max_attempts = 2;
+  double instruction_budget = 4e10;     // emulator: estimate above it is SKIPPED
+  std::string build_id;
+};
+
+class Pipeline {
+ public:
+  // Starts spawner, compiler zygotes and judges. FAILED_PRECONDITION says what is missing (bubblewrap, toolkit).
+  static StatusOr<std::unique_ptr<Pipeline>> Start(const Options& options, state::Evaluations* evaluations,
+                                                   store::Store* store, const base::Clock* clock);
+  virtual ~Pipeline() = default;
+
+  // RESOURCE_EXHAUSTED when the queue is full; ask before acknowledging a submission.
+  virtual Status Admit() = 0;
+  // After Create or Recover; what was accepted is never refused.
+  virtual void Enqueue(const v1::Evaluation& evaluation) = 0;
+  // Drops it from the queues or kills its workers. The caller has already moved the state to CANCELLED.
+  virtual void Cancel(const std::string& tenant, const std::string& id) = 0;
+  // Synchronous; INVALID_ARGUMENT as Validate, a submission's failure is in the response.
+  virtual StatusOr<v1::CompileResponse> Compile(const std::string& tenant, const v1::CompileRequest& request) = 0;
+
+  // Devices, toolchain, environment, build id, counts.
+  virtual v1::ServerInfo Info() const = 0;
+  // Finishes nothing: kills workers; evaluations under way are recovered at the next start. Idempotent.
+  virtual void Shutdown() = 0;
+};
+
+}  // namespace solstice::pipeline
