@@ -1,4 +1,4 @@
-// A std::mutex that clang's thread-safety analysis understands. Guarded members say by what: `int x GUARDED_BY(mu_)`.
+// A std::mutex that clang's thread-safety analysis understands. Guarded members say by what: `int x SOLSTICE_GUARDED_BY(mu_)`.
 #pragma once
 
 #include <chrono>
@@ -10,9 +10,9 @@
 #else
 #define SOLSTICE_TSA(x)
 #endif
-#define GUARDED_BY(x) SOLSTICE_TSA(guarded_by(x))
-#define REQUIRES_LOCK(...) SOLSTICE_TSA(requires_capability(__VA_ARGS__))
-#define EXCLUDES_LOCK(...) SOLSTICE_TSA(locks_excluded(__VA_ARGS__))
+#define SOLSTICE_GUARDED_BY(x) SOLSTICE_TSA(guarded_by(x))
+#define SOLSTICE_REQUIRES(...) SOLSTICE_TSA(requires_capability(__VA_ARGS__))
+#define SOLSTICE_EXCLUDES(...) SOLSTICE_TSA(locks_excluded(__VA_ARGS__))
 
 namespace solstice::base {
 
@@ -41,13 +41,13 @@ class SOLSTICE_TSA(scoped_lockable) MutexLock {
 // Waits release and take back a Mutex that the caller holds. Spurious wake-ups happen: wait in a loop.
 class CondVar {
  public:
-  void Wait(Mutex& mutex) REQUIRES_LOCK(mutex) {
+  void Wait(Mutex& mutex) SOLSTICE_REQUIRES(mutex) {
     std::unique_lock<std::mutex> lock(mutex.native(), std::adopt_lock);
     condition_.wait(lock);
     lock.release();
   }
   // False when `timeout` passed without a notification.
-  bool WaitFor(Mutex& mutex, std::chrono::nanoseconds timeout) REQUIRES_LOCK(mutex) {
+  bool WaitFor(Mutex& mutex, std::chrono::nanoseconds timeout) SOLSTICE_REQUIRES(mutex) {
     std::unique_lock<std::mutex> lock(mutex.native(), std::adopt_lock);
     bool notified = condition_.wait_for(lock, timeout) == std::cv_status::no_timeout;
     lock.release();

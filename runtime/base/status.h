@@ -43,10 +43,10 @@ Status Annotate(const Status& status, std::string_view prefix);
 #define SOLSTICE_CONCAT_INNER_(a, b) a##b
 #define SOLSTICE_CONCAT_(a, b) SOLSTICE_CONCAT_INNER_(a, b)
 
-#define SOLSTICE_RETURN_IF_ERROR(expression)                 \
-  do {                                                       \
-    ::solstice::Status solstice_status_ = (expression);      \
-    if (!solstice_status_.ok()) return solstice_status_;     \
+#define SOLSTICE_RETURN_IF_ERROR(expression)             \
+  do {                                                   \
+    ::solstice::Status solstice_status_ = (expression);  \
+    if (!solstice_status_.ok()) return solstice_status_; \
   } while (false)
 
 // SOLSTICE_ASSIGN_OR_RETURN(auto value, Function());

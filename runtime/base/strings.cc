@@ -44,7 +44,10 @@ size_t SequenceLength(std::string_view text) {
   auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   uint8_t first = byte(0);
   if (first < 0x80) return 1;
-  size_t length = first >= 0xF0 && first <= 0xF4 ? 4 : first >= 0xE0 && first < 0xF0 ? 3 : first >= 0xC2 && first < 0xE0 ? 2 : 0;
+  size_t length = first >= 0xF0 && first <= 0xF4  ? 4
+                  : first >= 0xE0 && first < 0xF0 ? 3
+                  : first >= 0xC2 && first < 0xE0 ? 2
+                                                  : 0;
   if (length == 0 || text.size() < length) return 0;
   for (size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xC0) != 0x80) return 0;

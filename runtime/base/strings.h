@@ -16,7 +16,7 @@ inline void Append(std::string& out, const std::string& text) { out.append(text)
 inline void Append(std::string& out, char c) { out.push_back(c); }
 inline void Append(std::string& out, bool value) { out.append(value ? "true" : "false"); }
 template <typename T>
-  requires std::integral<T> || std::floating_point<T>
+requires std::integral<T> || std::floating_point<T>
 void Append(std::string& out, T value) {
   char buffer[64];
   auto result = std::to_chars(buffer, buffer + sizeof buffer, value);

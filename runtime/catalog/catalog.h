@@ -23,16 +23,19 @@ inline constexpr int kMaxRank = 8;
 // Most bytes of one tensor.
 inline constexpr int64_t kMaxTensorBytes = int64_t{1} << 40;
 
-// Each error: "<file>:<line>: <JSON path>: <reason>", with a mend.
+// Each error: "<file>:<line>:<column>: <JSON path>: <reason>", with a mend.
 StatusOr<v1::Definition> ParseDefinition(std::string_view text, std::string_view file);
-// One JSON object a line; blank lines and CRLF allowed. Checked against `definition` (axes, inputs). uuids are unique.
+// One JSON object a line; blank lines and CRLF allowed. Checked against `definition` (axes, inputs, sizes). uuids are
+// unique. Axes and inputs that the definition lacks are ignored; `notes`, if given, gets a line for each such name.
 StatusOr<std::vector<v1::Workload>> ParseWorkloads(std::string_view text, std::string_view file,
-                                                   const v1::Definition& definition);
-// `resolve_source(path)` returns the CUDA text that solstice.json names.
+                                                   const v1::Definition& definition,
+                                                   std::vector<std::string>* notes = nullptr);
+// solstice.json. Its reference names a file, which the caller reads; smoke workloads are whole, those named by uuid
+// taken from `workloads`.
 struct CompanionFile {
-  v1::Companion companion;   // reference_source still empty
-  std::string source;        // "reference": {"source": "reference.cu"}: a file beside; or
-  std::string family;        // "reference": {"family": "rmsnorm"}: reference_kernels/<family>/kernel.cu
+  v1::Companion companion;  // reference_source still empty
+  std::string source;       // "reference": {"source": "reference.cu"}: a file beside; or
+  std::string family;       // "reference": {"family": "rmsnorm"}: reference_kernels/<family>/kernel.cu
 };
 StatusOr<CompanionFile> ParseCompanion(std::string_view text, std::string_view file, const v1::Definition& definition,
                                        const std::vector<v1::Workload>& workloads);
@@ -42,9 +45,19 @@ StatusOr<v1::Solution> ParseSolution(std::string_view text, std::string_view fil
 // From the files of a folder as bytes. Fills digest and version. Workload blobs are not available then: a workload that
 // names one is refused.
 StatusOr<v1::DefinitionBundle> BundleFromFiles(const v1::DefinitionFiles& files);
-// The same files read from a folder (definition.json needed, the rest optional); `reference_kernels` is the root of the
-// families, "" if none. For clients that send a folder and for Catalog.
+// The same files read from a folder (definition.json needed, the rest optional) and checked; a workload whose
+// safetensors file is bad refuses the folder. `reference_kernels` is the root of the families, "" if none. For clients
+// that send a folder.
 StatusOr<v1::DefinitionFiles> ReadFolder(const std::string& folder, const std::string& reference_kernels);
+
+// A definition folder for a catalogue. Safetensors files that workloads name are opened below the folder and checked
+// (header, offsets, type, shape); a workload whose file is missing or bad is left out, and `left_out` says which, with
+// file, tensor and reason. `notes` as above.
+struct FolderReport {
+  std::vector<std::string> notes, left_out;
+};
+StatusOr<v1::DefinitionBundle> BundleFromFolder(const std::string& folder, const std::string& reference_kernels,
+                                                FolderReport& report);
 
 // The value of every axis for a workload, variable, constant and expression axes, in definition order.
 // INVALID_ARGUMENT: missing or cyclic or overflowing.
@@ -66,11 +79,14 @@ class Catalog {
   // By name or version. NOT_FOUND names the nearest.
   StatusOr<std::shared_ptr<const v1::DefinitionBundle>> Find(std::string_view name) const;
   std::vector<std::shared_ptr<const v1::DefinitionBundle>> All() const;
+  // Folders and workloads that were left out, and why.
   const std::vector<std::string>& problems() const { return problems_; }
+  // What was ignored in folders that were taken.
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   std::map<std::string, std::shared_ptr<const v1::DefinitionBundle>, std::less<>> by_name_;
-  std::vector<std::string> problems_;
+  std::vector<std::string> problems_, notes_;
 };
 
 }  // namespace solstice::catalog

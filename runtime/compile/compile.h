@@ -15,6 +15,8 @@ inline constexpr int64_t kMaxSourceBytes = 1 << 20;
 inline constexpr int kMaxSources = 64;
 inline constexpr int kMaxOptions = 32;
 inline constexpr int kProgramFormat = 1;
+inline constexpr int64_t kDefaultLogBytes = 64 << 10;
+inline constexpr int64_t kDefaultCubinBytes = int64_t{64} << 20;
 
 // ---- Checks that the request alone decides (server side, no compiler) --------------------------------------------
 
@@ -47,6 +49,7 @@ class Frontend {
     std::string lto_ir;
     std::string log;
     std::vector<std::string> lowered_names;  // as name_expressions; empty where it failed
+    bool exhausted = false;  // not ok because the compiler ran out of memory or broke inside
   };
   virtual ~Frontend() = default;
   virtual std::string version() const = 0;  // "13.0.88" or as much as the library tells
@@ -61,6 +64,7 @@ class Linker {
     bool ok = false;
     std::string image;
     std::string log;  // errors and information, `-Xptxas=-v` lines included
+    bool exhausted = false;  // not ok, and the linker names no error of the input
   };
   virtual ~Linker() = default;
   virtual std::string version() const = 0;
@@ -73,12 +77,16 @@ struct CompilerConfig {
   std::string headers_digest;
 };
 
-// Runs the whole stage. A wrong submission is a Program with verdict COMPILE_ERROR, INVALID_SUBMISSION or
+// Runs the whole stage. One thread at a time. Frontend and Linker options are put together here: fast-math switches
+// reach both, for each loses them silently if only the other has them. A wrong submission is a Program with verdict COMPILE_ERROR, INVALID_SUBMISSION or
 // RESOURCE_EXCEEDED; Status is our failure (library missing, versions that do not match).
 class Compiler {
  public:
   Compiler(std::unique_ptr<Frontend> frontend, std::unique_ptr<Linker> linker, CompilerConfig config);
   ~Compiler();
+  // FAILED_PRECONDITION naming all three versions unless NVRTC, nvJitLink and the headers are of one release. Compile
+  // returns it too.
+  const Status& status() const { return status_; }
   v1::Toolchain toolchain() const;
   StatusOr<v1::internal::Program> Compile(const v1::internal::ProgramSource& source,
                                           const v1::internal::CompileLimits& limits);
@@ -87,7 +95,15 @@ class Compiler {
   std::unique_ptr<Frontend> frontend_;
   std::unique_ptr<Linker> linker_;
   CompilerConfig config_;
+  Status status_;
 };
+
+// What the parent stores when it had to kill a compiler process. Time: COMPILE_ERROR "compile time limit"; memory:
+// RESOURCE_EXCEEDED. Toolchain and key are the caller's.
+v1::internal::Program TimeLimitProgram(const v1::internal::ProgramSource& source,
+                                       const v1::internal::CompileLimits& limits);
+v1::internal::Program MemoryLimitProgram(const v1::internal::ProgramSource& source,
+                                         const v1::internal::CompileLimits& limits);
 
 // Where a CUDA toolkit lies: $SOLSTICE_CUDA_HOME, <program dir>/../../../.toolkit, /usr/local/cuda. NOT_FOUND says what to do.
 struct Toolkit {
@@ -98,7 +114,8 @@ struct Toolkit {
   std::string include;
 };
 StatusOr<Toolkit> FindToolkit();
-// SHA-256 over names, sizes and contents of a header tree.
+// SHA-256 over names, sizes and contents of header trees, in the order given (a folder below an earlier one counts once).
+// Reads everything: 28 MB and 2,000 files of a toolkit take about 60 ms once cached; call it once a process.
 StatusOr<std::string> HeaderTreeDigest(const std::vector<std::string>& folders);
 
 }  // namespace solstice::compile

@@ -1,9 +1,12 @@
 // An order-keeping JSON document, its strict reader, RFC 8785 canonical text, and a writer.
 //
 // The reader is for hostile text: RFC 8259, UTF-8 only (a leading BOM is stripped), duplicate keys refused, NaN and
-// Infinity refused, nesting at most 64, numbers that overflow a double refused, lone surrogates refused. Integers without
-// fraction or exponent that fit are exact int64; everything else numeric is a double. Errors give line and column (1-based) and a
-// JSON path. json.cc is the only translation unit that includes the JSON library.
+// Infinity refused, nesting at most kMaxJsonDepth, at most kMaxJsonValues values, numbers that overflow a double
+// refused, lone surrogates refused. Integers without fraction or exponent that fit are exact int64; everything else
+// numeric is a double. Errors are INVALID_ARGUMENT "<file>:<line>:<column>: <JSON path>: <reason>" (1-based, columns
+// count bytes). json.cc is the only translation unit that includes the JSON library.
+//
+// A Json is a value: copies are deep, a const one may be read from several threads.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +19,9 @@
 #include "runtime/base/status.h"
 
 namespace solstice::core {
+
+inline constexpr int kMaxJsonDepth = 64;
+inline constexpr int64_t kMaxJsonValues = 1'000'000;
 
 class Json {
  public:
@@ -57,18 +63,29 @@ class Json {
   // Appends or replaces a member; makes a null an object.
   Json& Set(std::string key, Json value);
 
+  // Where this value starts in its text, 1-based, the column in bytes; 0 if it was not parsed.
+  int line() const { return line_; }
+  int column() const { return column_; }
+
   // "null", "boolean", "integer", "number", "string", "array", "object".
   std::string_view type_name() const;
 
   // Compact or indented text in member order. Doubles print in the shortest form that reads back; NaN and infinities,
   // which JSON lacks, print as null.
   std::string Text(int indent = 0) const;
-  // RFC 8785 (JCS): sorted keys, ECMAScript numbers.
+  // RFC 8785 (JCS): sorted keys, ECMAScript numbers. One deliberate difference: an integer beyond 2^53 keeps all its
+  // digits instead of being rounded to a double, so that equal text means equal values.
   std::string Canonical() const;
 
  private:
+  friend class JsonBuilder;
+
   std::variant<std::monostate, bool, int64_t, double, std::string, Array, Object> value_;
+  int line_ = 0, column_ = 0;
 };
+
+// `key` as a step of a JSON path: ".name", or ["two words"].
+std::string JsonPathStep(std::string_view key);
 
 // `file` names the text in errors; `first_line` is the line number of its first line (JSON Lines).
 StatusOr<Json> ParseJson(std::string_view text, std::string_view file, int first_line = 1);

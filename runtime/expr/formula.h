@@ -1,11 +1,15 @@
 // Formulas over named values: axis expressions of definitions, and every number in a launch plan.
 //
-// Python's operators and precedence: + - * / // % ** (right), unary + -, comparisons (chained), and or not, x if c else y,
-// parentheses; integers are exact 64 bit (overflow is an error), `/` is float, // and % floor. Literals: decimal and 0x
-// integers, floats, True, False. Functions: ceil_div round_up next_pow2 min max abs floor ceil log2 exp2 sqrt, and those a
-// Scope adds (occupancy). Text at most 4096 bytes, nesting at most 64.
+// Python's operators and precedence: + - * / // % ** (right), unary + -, comparisons (chained), and or not, x if c else
+// y, parentheses; integers are exact 64 bit (overflow is an error), `/` is float, // and % floor. Literals: decimal and
+// 0x integers, floats, True, False. Functions: ceil_div round_up next_pow2 min max abs floor ceil log2 exp2 sqrt, and
+// those a Scope adds (occupancy). Text at most 4096 bytes, nesting at most 64.
 //
-// Errors are INVALID_ARGUMENT: "<what>: column 7: division by zero", with a mend where there is one ("did you mean").
+// min, max, and, or give back an operand as Python does; log2, exp2, sqrt and / give floats; floor and ceil integers.
+// A float operation may overflow to an infinity; EvaluateInteger refuses it.
+//
+// Errors are INVALID_ARGUMENT: "column 7: division by zero", with a mend where there is one ("did you mean"). Columns
+// count bytes of the formula from 1; callers put file and line before them.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +32,9 @@ class Scope {
   virtual ~Scope() = default;
   // NOT_FOUND if there is no such name.
   virtual StatusOr<Value> Lookup(std::string_view name) const = 0;
-  // Extra functions; NOT_FOUND if there is none. Arguments that are bare identifiers arrive as `names`.
+  // Functions that are not built in; NOT_FOUND if there is none. `raw_arguments` are the arguments as written. The
+  // first may name a kernel ("k", "ops::k<float, N>"), which is not evaluated: its value is that of a variable of this
+  // name, or 0, and it does not count among Formula::names().
   virtual StatusOr<Value> Call(std::string_view function, const std::vector<std::string>& raw_arguments,
                                const std::vector<Value>& arguments) const;
   // For "did you mean".
@@ -45,6 +51,17 @@ class ListScope : public Scope {
  private:
   std::vector<std::pair<std::string, Value>> values_;
 };
+
+// "7", "2.5", "True".
+std::string ToText(const Value& value);
+// As Python's bool().
+bool IsTrue(const Value& value);
+double ToDouble(const Value& value);
+// [A-Za-z_][A-Za-z0-9_]*
+bool IsIdentifier(std::string_view text);
+// and or not if else True False, and the names of built-in functions: no variable can have such a name.
+bool IsReservedName(std::string_view name);
+bool IsBuiltinFunction(std::string_view name);
 
 struct Node;
 

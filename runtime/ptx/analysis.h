@@ -9,8 +9,8 @@
 
 namespace solstice::ptx {
 
-// One v1::Kernel for each entry: name, parameters, static_shared_bytes (own and called functions' .shared variables plus
-// module-scope ones that are used), max_threads, needs_device. Resource fields that only a cubin knows stay 0.
+// One v1::Kernel for each entry: name, parameters, static_shared_bytes (own and called functions' .shared variables
+// plus module-scope ones that are used), max_threads, needs_device. Resource fields that only a cubin knows stay 0.
 std::vector<v1::Kernel> DescribeKernels(const Module& module);
 
 // Module-scope .global variables that an instruction may write (DESIGN: register taint from the symbol,

@@ -31,7 +31,9 @@ class Client {
 
   const v1::internal::Hello& hello() const { return hello_; }
   // Sends and waits. Checks version, sequence and nonce. UNAVAILABLE: the worker died (message says how);
-  // DEADLINE_EXCEEDED: it did not answer: kill it; a WorkerError comes back as its status.
+  // DEADLINE_EXCEEDED: it did not answer: kill it; a WorkerError comes back as its status. An answer that does not
+  // belong to the request kills the worker (UNAVAILABLE). After any of these but a WorkerError the client is of no more
+  // use. `reply_descriptors` may be nullptr where none are expected.
   StatusOr<v1::internal::WorkerReply> Call(v1::internal::WorkerRequest request, const std::vector<int>& descriptors,
                                            std::vector<base::UniqueFd>* reply_descriptors,
                                            std::chrono::nanoseconds timeout);
@@ -45,17 +47,24 @@ class Client {
   std::unique_ptr<sandbox::Process> process_;
   std::unique_ptr<sandbox::Channel> channel_;
   v1::internal::Hello hello_;
+  std::string name_;
   int64_t sequence_ = 0;
+  bool broken_ = false;
 };
 
-// Jail descriptions for this installation.
+// Jail descriptions for this installation. Pure functions but for looking at files; thread-safe. Compilers and runners
+// of the same slot number have different uids.
 struct Installation {
-  std::string worker_program;   // path of solstice-worker
-  std::string header_pack;      // runtime/compile/headers
-  std::string toolkit_root;     // as compile::FindToolkit found it
+  std::string worker_program;  // path of solstice-worker
+  std::string header_pack;     // runtime/compile/headers
+  std::string toolkit_root;    // as compile::FindToolkit found it
 };
+// The worker beside the running program; $SOLSTICE_HEADER_PACK, <program folder>/../share/solstice/headers or
+// runtime/compile/headers in a folder above the program; the toolkit as compile::FindToolkit. NOT_FOUND says what is
+// missing.
 StatusOr<Installation> FindInstallation();
 StatusOr<sandbox::JailSpec> CompilerJail(const Installation& installation, int slot);
+// FAILED_PRECONDITION for a device kind that this build cannot drive.
 StatusOr<sandbox::JailSpec> JudgeProcess(const Installation& installation, v1::DeviceKind kind, int ordinal);
 StatusOr<sandbox::JailSpec> RunnerJail(const Installation& installation, v1::DeviceKind kind, int ordinal, int slot);
 

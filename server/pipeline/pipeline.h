@@ -22,12 +22,18 @@ inline constexpr char kProtocol[] = "solstice-v1";
 struct ValidSubmission {
   v1::StoredSubmission submission;  // options normalised, request digest set
   v1::DefinitionBundle bundle;
-  v1::Evaluation fields;            // for state::Evaluations::Creation
+  v1::Evaluation fields;  // for state::Evaluations::Creation
 };
 // INVALID_ARGUMENT (sizes, encoding, options, plan grammar, workload uuids, timeout), NOT_FOUND (definition),
-// FAILED_PRECONDITION (inline definitions not accepted here).
+// PERMISSION_DENIED (inline definitions not accepted here).
 StatusOr<ValidSubmission> Validate(const v1::SubmitRequest& request, const catalog::Catalog& catalog,
                                    bool accept_inline_definitions);
+
+// The parts of Validate that a compile-only request shares.
+StatusOr<v1::Solution> CheckSolution(const v1::Solution& solution);
+StatusOr<v1::DefinitionBundle> FindBundle(const v1::Solution& solution, bool has_files,
+                                          const v1::DefinitionFiles& files, const catalog::Catalog& catalog,
+                                          bool accept_inline_definitions);
 
 // ---- The pipeline -------------------------------------------------------------------------------------------------
 
@@ -37,26 +43,30 @@ struct DeviceSpec {
 };
 
 struct Options {
-  std::vector<DeviceSpec> devices;      // empty: one emulator
+  std::vector<DeviceSpec> devices;  // empty: one emulator
   int compile_workers = 2;
   int queue_capacity = 1024;
-  double default_timeout_s = 30;        // of one workload, all its variants
+  double default_timeout_s = 30;  // of one workload, all its variants
   double max_timeout_s = 600;
   double compile_timeout_s = 30;
-  int max_attempts = 2;
-  double instruction_budget = 4e10;     // emulator: estimate above it is SKIPPED
+  int max_attempts = 3;
+  double instruction_budget = 4e10;  // emulator: estimate above it is SKIPPED
   std::string build_id;
+  bool accept_inline_definitions = false;
 };
 
 class Pipeline {
  public:
   // Starts spawner, compiler zygotes and judges. FAILED_PRECONDITION says what is missing (bubblewrap, toolkit).
-  static StatusOr<std::unique_ptr<Pipeline>> Start(const Options& options, state::Evaluations* evaluations,
-                                                   store::Store* store, const base::Clock* clock);
+  // The pointers must outlive it.
+  static StatusOr<std::unique_ptr<Pipeline>> Start(const Options& options, const catalog::Catalog* catalog,
+                                                   state::Evaluations* evaluations, store::Store* store,
+                                                   const base::Clock* clock);
   virtual ~Pipeline() = default;
 
-  // RESOURCE_EXHAUSTED when the queue is full; ask before acknowledging a submission.
-  virtual Status Admit() = 0;
+  // Ask before acknowledging a submission. RESOURCE_EXHAUSTED when the queue is full; FAILED_PRECONDITION when no
+  // device here suits `options`; INVALID_ARGUMENT for a timeout above the server's maximum.
+  virtual Status Admit(const v1::EvaluationOptions& options) = 0;
   // After Create or Recover; what was accepted is never refused.
   virtual void Enqueue(const v1::Evaluation& evaluation) = 0;
   // Drops it from the queues or kills its workers. The caller has already moved the state to CANCELLED.

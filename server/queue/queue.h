@@ -46,10 +46,10 @@ class Queue {
   const int capacity_;
   mutable base::Mutex mutex_;
   base::CondVar changed_;
-  std::map<std::string, std::deque<Entry>> by_tenant_ GUARDED_BY(mutex_);
-  std::string last_tenant_ GUARDED_BY(mutex_);
-  int size_ GUARDED_BY(mutex_) = 0;
-  bool closed_ GUARDED_BY(mutex_) = false;
+  std::map<std::string, std::deque<Entry>> by_tenant_ SOLSTICE_GUARDED_BY(mutex_);
+  std::string last_tenant_ SOLSTICE_GUARDED_BY(mutex_);
+  int size_ SOLSTICE_GUARDED_BY(mutex_) = 0;
+  bool closed_ SOLSTICE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace solstice::queue

@@ -8,8 +8,8 @@
 namespace solstice::device {
 
 struct EmulatorOptions {
-  int threads = 0;                        // 0: as many as cores
-  int64_t memory_bytes = int64_t{8} << 30;  // most bytes allocated or imported at once
+  int threads = 0;                                     // 0: as many as cores
+  int64_t memory_bytes = int64_t{8} << 30;             // most bytes allocated or imported at once
   int64_t block_instruction_limit = int64_t{4} << 30;  // warp instructions of one block; beyond it TIMEOUT
   int64_t device_output_bytes = 64 << 10;
   int64_t local_bytes_per_thread = 512 << 10;  // stack and local memory; beyond it STACK_OVERFLOW

@@ -1,0 +1,4 @@
+// <float.h>: as <cfloat>.
+#pragma once
+
+#include <cfloat>

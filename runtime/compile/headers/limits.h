@@ -1,0 +1,4 @@
+// <limits.h>: as <climits>.
+#pragma once
+
+#include <climits>

@@ -1,0 +1,4 @@
+// <math.h>: as <cmath>.
+#pragma once
+
+#include <cmath>

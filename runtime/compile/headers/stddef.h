@@ -1,0 +1,4 @@
+// <stddef.h>: as <cstddef>.
+#pragma once
+
+#include <cstddef>

@@ -1,0 +1,4 @@
+// <stdint.h>: as <cstdint>.
+#pragma once
+
+#include <cstdint>

@@ -1,0 +1,4 @@
+// <stdio.h>: as <cstdio>.
+#pragma once
+
+#include <cstdio>

@@ -1,0 +1,4 @@
+// <stdlib.h>: as <cstdlib>.
+#pragma once
+
+#include <cstdlib>

@@ -1,0 +1,4 @@
+// <string.h>: as <cstring>.
+#pragma once
+
+#include <cstring>

@@ -1,0 +1,62 @@
+#include "runtime/sandbox/bubblewrap.h"
+
+#include "runtime/base/strings.h"
+
+namespace solstice::sandbox {
+namespace {
+
+using base::StrCat;
+
+constexpr int kMaxSlots = 10000;
+constexpr size_t kMaxMounts = 256;
+
+Status CheckPath(std::string_view what, const std::string& path) {
+  if (path.empty() || path[0] != '/' || path.find('\0') != std::string::npos) {
+    return base::InvalidArgument(StrCat("jail: ", what, " ", base::Quote(path), " is not an absolute path"));
+  }
+  for (std::string_view part : base::Split(path, '/')) {
+    if (part == "..") return base::InvalidArgument(StrCat("jail: ", what, " ", base::Quote(path), " contains \"..\""));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Status CheckJailSpec(const JailSpec& spec) {
+  if (spec.argv.empty()) return base::InvalidArgument("jail: the command is empty");
+  SOLSTICE_RETURN_IF_ERROR(CheckPath("program", spec.argv[0]));
+  for (const std::string& argument : spec.argv) {
+    if (argument.find('\0') != std::string::npos) return base::InvalidArgument("jail: an argument contains a NUL");
+  }
+  if (spec.mounts.size() > kMaxMounts) return base::InvalidArgument("jail: too many mounts");
+  for (const Mount& mount : spec.mounts) {
+    SOLSTICE_RETURN_IF_ERROR(CheckPath("mount source", mount.source));
+    SOLSTICE_RETURN_IF_ERROR(CheckPath("mount destination", mount.destination));
+    if (mount.destination == "/") return base::InvalidArgument("jail: a mount may not replace the root");
+  }
+  if (spec.slot < 0 || spec.slot >= kMaxSlots) return base::InvalidArgument(StrCat("jail: slot ", spec.slot));
+  if (spec.tmp_bytes < 0) return base::InvalidArgument("jail: the size of /tmp is negative");
+  return absl::OkStatus();
+}
+
+std::vector<std::string> BubblewrapCommand(const std::string& bwrap, const JailSpec& spec,
+                                           const std::vector<std::string>& sources, int filter_fd) {
+  std::vector<std::string> command = {bwrap};
+  auto add = [&command](std::initializer_list<std::string> words) {
+    command.insert(command.end(), words.begin(), words.end());
+  };
+  add({"--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"});
+  add({"--die-with-parent", "--new-session", "--cap-drop", "ALL", "--uid", "65534", "--gid", "65534"});
+  add({"--hostname", "solstice", "--clearenv"});
+  if (filter_fd >= 0) add({"--seccomp", std::to_string(filter_fd)});
+  for (const char* node : {"/dev/null", "/dev/zero", "/dev/urandom"}) add({"--dev-bind", node, node});
+  for (size_t i = 0; i < spec.mounts.size(); ++i) add({"--ro-bind", sources[i], spec.mounts[i].destination});
+  if (spec.proc) add({"--proc", "/proc"});
+  if (spec.tmp_bytes > 0) add({"--size", std::to_string(spec.tmp_bytes), "--tmpfs", "/tmp"});
+  // The root itself is a tmpfs that its owner could fill.
+  add({"--remount-ro", "/", "--chdir", "/", "--"});
+  command.insert(command.end(), spec.argv.begin(), spec.argv.end());
+  return command;
+}
+
+}  // namespace solstice::sandbox

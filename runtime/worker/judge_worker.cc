@@ -1,0 +1,28 @@
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "runtime/worker/devices.h"
+#include "runtime/worker/judge.h"
+#include "runtime/worker/worker.h"
+
+namespace solstice::worker {
+
+int JudgeMain(int argc, char** argv) {
+  HardenProcess();
+  auto flags = Flags::Parse(argc, argv);
+  StatusOr<std::unique_ptr<Judge>> judge = flags.status();
+  if (flags.ok()) judge = Judge::Create([&flags] { return OpenDevice(*flags); });
+  if (!judge.ok()) {
+    std::fprintf(stderr, "judge: %s\n", base::MessageOf(judge.status()).c_str());
+    return 1;
+  }
+  sandbox::Channel channel{base::UniqueFd(kChannelFd)};
+  v1::internal::Hello hello;
+  hello.set_pid(::getpid());
+  *hello.mutable_device() = (*judge)->properties();
+  return Serve(channel, std::move(hello),
+               [&judge](const auto& request, std::vector<base::UniqueFd>) { return (*judge)->Handle(request); });
+}
+
+}  // namespace solstice::worker

@@ -1,0 +1,117 @@
+// Faulty submissions through the real server, each with its own status and a reason that says what happened, and an
+// honest kernel that passes right after each.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "tests/support/harness.h"
+
+namespace solstice::test {
+namespace {
+
+const char kDefinition[] = "fused_add_rmsnorm_h2048";
+
+struct Faulty {
+  const char* name;
+  const char* file;  // below examples/faulty
+  int exit_code;
+  const char* status;               // of the first workload
+  std::vector<const char*> reason;  // parts of it
+};
+
+std::string Text(const core::Json& json, const std::string& key) {
+  const core::Json* value = json.Find(key);
+  return value != nullptr && value->is_string() ? value->string() : "";
+}
+
+class HostileTest : public testing::TestWithParam<Faulty> {
+ protected:
+  static void SetUpTestSuite() { server_ = new TestServer(); }
+  static void TearDownTestSuite() {
+    delete server_;
+    server_ = nullptr;
+  }
+  static void ExpectHonestPasses() {
+    int exit_code = -1;
+    core::Json json = server_->CliJson(
+        {"run", SourcePath("examples/fused_add_rmsnorm.cu"), "-d", kDefinition, "--no-cache"}, &exit_code);
+    EXPECT_EQ(exit_code, 0) << json.Text(2);
+    EXPECT_EQ(Text(json, "verdict"), "PASSED") << json.Text(2);
+  }
+  static TestServer* server_;
+};
+TestServer* HostileTest::server_ = nullptr;
+
+TEST_P(HostileTest, GetsItsStatusAndAnHonestKernelPassesAfterIt) {
+  const Faulty& faulty = GetParam();
+  int exit_code = -1;
+  core::Json json = server_->CliJson({"run", SourcePath(std::string("examples/faulty/") + faulty.file), "-d",
+                                      kDefinition, "--timeout", "3", "--no-cache"},
+                                     &exit_code, 180);
+  EXPECT_EQ(exit_code, faulty.exit_code) << json.Text(2);
+  EXPECT_EQ(Text(json, "verdict"), faulty.status) << json.Text(2);
+  ASSERT_NE(json.Find("workloads"), nullptr) << json.Text(2);
+  ASSERT_FALSE(json.Find("workloads")->array().empty());
+  const core::Json& workload = json.Find("workloads")->array()[0];
+  EXPECT_EQ(Text(workload, "status"), faulty.status);
+  for (const char* part : faulty.reason) {
+    EXPECT_NE(Text(workload, "reason").find(part), std::string::npos) << Text(workload, "reason") << " lacks " << part;
+  }
+  ExpectHonestPasses();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faulty, HostileTest,
+    testing::Values(
+        Faulty{"WrongResult", "wrong_result.cu", 1, "INCORRECT_NUMERICAL", {"output", "differ"}},
+        Faulty{"HalfUnwritten", "half_unwritten.cu", 1, "INCORRECT_NUMERICAL", {"output"}},
+        Faulty{"OutOfBoundsWrite", "out_of_bounds_write.cu", 1, "RUNTIME_ERROR", {"out_of_bounds_write.cu:", "output"}},
+        Faulty{"WriteToInput", "write_to_input.cu", 1, "RUNTIME_ERROR", {"write_to_input.cu:", "read-only"}},
+        Faulty{"Misaligned", "misaligned.cu", 1, "RUNTIME_ERROR", {"misaligned.cu:", "multiple of"}},
+        Faulty{"EndlessLoop", "endless_loop.cu", 1, "TIMEOUT", {"endless_loop.cu:"}},
+        Faulty{"CompileError", "compile_error.cu", 1, "COMPILE_ERROR", {"compile_error.cu"}},
+        Faulty{"DeviceState", "device_state.cu", 1, "REWARD_HACK", {"device_state", "device_state.cu:"}},
+        Faulty{"IncludePasswd", "include_passwd.cu", 1, "COMPILE_ERROR", {"/etc/passwd"}},
+        Faulty{"TemplateBomb", "template_bomb.cu", 1, "COMPILE_ERROR", {"limit"}}),
+    [](const testing::TestParamInfo<Faulty>& info) { return info.param.name; });
+
+TEST_F(HostileTest, IncludedFileLeavesNoTrace) {
+  core::Json json =
+      server_->CliJson({"run", SourcePath("examples/faulty/include_passwd.cu"), "-d", kDefinition, "--no-cache"});
+  const std::string everything = json.Text();
+  for (const char* secret : {"root:x", "nologin", "/bin/bash"}) {
+    EXPECT_EQ(everything.find(secret), std::string::npos) << secret;
+  }
+}
+
+TEST_F(HostileTest, DeviceStateRunsUnrankedWhenAllowed) {
+  core::Json json = server_->CliJson(
+      {"run", SourcePath("examples/faulty/device_state.cu"), "-d", kDefinition, "--allow-device-state", "--no-cache"});
+  EXPECT_EQ(Text(json, "verdict"), "PASSED") << json.Text(2);
+  EXPECT_FALSE(json.Find("ranked")->boolean());
+  EXPECT_FALSE(json.Find("workloads")->array()[0].Find("warnings")->array().empty());
+}
+
+TEST_F(HostileTest, RequestErrorsAreNoVerdicts) {
+  TempFolder folder;
+  struct Request {
+    std::vector<std::string> arguments;
+    const char* code;
+  };
+  const std::string honest = SourcePath("examples/fused_add_rmsnorm.cu");
+  for (const Request& request : std::vector<Request>{
+           {{"run", SourcePath("examples/faulty/bad_plan.cu"), "-d", kDefinition}, "INVALID_ARGUMENT"},
+           {{"run", honest, "-d", "no_such_definition"}, "NOT_FOUND"},
+           {{"run", folder.Write("big.cu", std::string((1 << 20) + 1, ' ')), "-d", kDefinition}, "INVALID_ARGUMENT"}}) {
+    int exit_code = 0;
+    core::Json json = server_->CliJson(request.arguments, &exit_code);
+    EXPECT_EQ(exit_code, 2);
+    ASSERT_NE(json.Find("error"), nullptr) << json.Text(2);
+    EXPECT_EQ(Text(*json.Find("error"), "code"), request.code) << json.Text(2);
+    EXPECT_FALSE(Text(*json.Find("error"), "mend").empty()) << json.Text(2);
+    ExpectHonestPasses();
+  }
+}
+
+}  // namespace
+}  // namespace solstice::test
