@@ -23,7 +23,8 @@ inline constexpr int64_t kDefaultCubinBytes = int64_t{64} << 20;
 // INVALID_ARGUMENT naming the option and what to write instead. Returns the normalised options in order
 // ("-std=c++17" and "--std=c++17" are one).
 StatusOr<std::vector<std::string>> CheckOptions(const std::vector<std::string>& options);
-// Sizes, paths (relative, no "..", unique), encodings (NUL, 0xFF, UTF-16 marks, invalid UTF-8; a UTF-8 BOM is allowed and stripped by the compiler stage).
+// Sizes, paths (relative, no "..", unique), encodings (NUL, 0xFF, UTF-16 marks, invalid UTF-8; a UTF-8 BOM is allowed
+// and stripped by the compiler stage).
 Status CheckSources(const google::protobuf::RepeatedPtrField<v1::SourceFile>& sources);
 // "sm_90a", "sm_100a", "sm_100f", "sm_103a", "sm_103f": INVALID_ARGUMENT lists them otherwise.
 Status CheckArch(std::string_view arch);
@@ -38,7 +39,7 @@ std::string ProgramKey(const v1::internal::ProgramSource& source, const v1::Tool
 class Frontend {
  public:
   struct Input {
-    std::string name;       // of the translation unit, "kernel.cu"
+    std::string name;  // of the translation unit, "kernel.cu"
     std::string text;
     std::vector<std::string> options;
     std::vector<std::string> name_expressions;
@@ -49,7 +50,7 @@ class Frontend {
     std::string lto_ir;
     std::string log;
     std::vector<std::string> lowered_names;  // as name_expressions; empty where it failed
-    bool exhausted = false;  // not ok because the compiler ran out of memory or broke inside
+    bool exhausted = false;                  // not ok because the compiler ran out of memory or broke inside
   };
   virtual ~Frontend() = default;
   virtual std::string version() const = 0;  // "13.0.88" or as much as the library tells
@@ -63,7 +64,7 @@ class Linker {
   struct Output {
     bool ok = false;
     std::string image;
-    std::string log;  // errors and information, `-Xptxas=-v` lines included
+    std::string log;         // errors and information, `-Xptxas=-v` lines included
     bool exhausted = false;  // not ok, and the linker names no error of the input
   };
   virtual ~Linker() = default;
@@ -78,8 +79,9 @@ struct CompilerConfig {
 };
 
 // Runs the whole stage. One thread at a time. Frontend and Linker options are put together here: fast-math switches
-// reach both, for each loses them silently if only the other has them. A wrong submission is a Program with verdict COMPILE_ERROR, INVALID_SUBMISSION or
-// RESOURCE_EXCEEDED; Status is our failure (library missing, versions that do not match).
+// reach both, for each loses them silently if only the other has them. A wrong submission is a Program with verdict
+// COMPILE_ERROR, INVALID_SUBMISSION or RESOURCE_EXCEEDED; Status is our failure (library missing, versions that do not
+// match).
 class Compiler {
  public:
   Compiler(std::unique_ptr<Frontend> frontend, std::unique_ptr<Linker> linker, CompilerConfig config);
@@ -105,17 +107,18 @@ v1::internal::Program TimeLimitProgram(const v1::internal::ProgramSource& source
 v1::internal::Program MemoryLimitProgram(const v1::internal::ProgramSource& source,
                                          const v1::internal::CompileLimits& limits);
 
-// Where a CUDA toolkit lies: $SOLSTICE_CUDA_HOME, <program dir>/../../../.toolkit, /usr/local/cuda. NOT_FOUND says what to do.
+// Where a CUDA toolkit lies: $SOLSTICE_CUDA_HOME, <program dir>/../../../.toolkit, /usr/local/cuda. NOT_FOUND says what
+// to do.
 struct Toolkit {
-  std::string root;       // has include/ and lib64/ or lib/
-  std::string nvrtc;      // path of libnvrtc.so.<major>
+  std::string root;   // has include/ and lib64/ or lib/
+  std::string nvrtc;  // path of libnvrtc.so.<major>
   std::string nvrtc_builtins;
   std::string nvjitlink;
   std::string include;
 };
 StatusOr<Toolkit> FindToolkit();
-// SHA-256 over names, sizes and contents of header trees, in the order given (a folder below an earlier one counts once).
-// Reads everything: 28 MB and 2,000 files of a toolkit take about 60 ms once cached; call it once a process.
+// SHA-256 over names, sizes and contents of header trees, in the order given (a folder below an earlier one counts
+// once). Reads everything: 28 MB and 2,000 files of a toolkit take about 60 ms once cached; call it once a process.
 StatusOr<std::string> HeaderTreeDigest(const std::vector<std::string>& folders);
 
 }  // namespace solstice::compile

@@ -44,7 +44,8 @@ std::string Demangled(const std::string& name) {
 bool IsSafeExpression(std::string_view text) {
   if (text.empty() || text.size() > 1024) return false;
   for (char c : text) {
-    bool plain = std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_:<>, -&*").find(c) != std::string_view::npos;
+    bool plain =
+        std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_:<>, -&*").find(c) != std::string_view::npos;
     if (!plain) return false;
   }
   return true;
@@ -71,7 +72,9 @@ class Job {
     program_.set_mend(std::string(mend));
     return false;
   }
-  bool Reject(const Explanation& explanation) { return Reject(v1::COMPILE_ERROR, explanation.reason, explanation.mend); }
+  bool Reject(const Explanation& explanation) {
+    return Reject(v1::COMPILE_ERROR, explanation.reason, explanation.mend);
+  }
 
   bool CheckRequest();
   bool PrepareSources();
@@ -117,14 +120,16 @@ bool Job::CheckRequest() {
     if (status = CheckDefine(define); !status.ok()) return refuse(status);
     std::string name(MacroName(define));
     if (std::find(options_.macros.begin(), options_.macros.end(), name) != options_.macros.end()) {
-      return Reject(v1::INVALID_SUBMISSION, StrCat("macro ", name, " is defined twice, by an option and by the plan, or twice by one"),
+      return Reject(v1::INVALID_SUBMISSION,
+                    StrCat("macro ", name, " is defined twice, by an option and by the plan, or twice by one"),
                     "define it in one place");
     }
     options_.macros.push_back(name);
   }
   for (const std::string& expression : source_.name_expressions()) {
     if (IsSafeExpression(expression)) continue;
-    return Reject(v1::INVALID_SUBMISSION, StrCat("name expression ", Quote(expression), ": holds a character that is not accepted"),
+    return Reject(v1::INVALID_SUBMISSION,
+                  StrCat("name expression ", Quote(expression), ": holds a character that is not accepted"),
                   "write it as in \"ns::kernel<float, 4, true>\"");
   }
   return true;
@@ -181,8 +186,8 @@ void Job::FollowIncludes(std::vector<std::string>* texts) {
 }
 
 std::vector<std::string> Job::FrontendOptions() const {
-  std::vector<std::string> list = {"-dlto",     "-lineinfo", "-default-device", "--frandom-seed=1", "--modify-stack-limit=false",
-                                   "--no-cache", "--no-source-include"};
+  std::vector<std::string> list = {
+      "-dlto", "-lineinfo", "-default-device", "--frandom-seed=1", "--modify-stack-limit=false", "--no-cache"};
   list.push_back(StrCat("-arch=", source_.arch()));
   // A bare uint32_t is what everyone writes first.
   list.push_back("--pre-include=cstdint");
@@ -193,7 +198,8 @@ std::vector<std::string> Job::FrontendOptions() const {
 }
 
 std::vector<std::string> Job::LtoOptions() const {
-  std::vector<std::string> list = {"-lto", "-ptx", "-optimize-unused-variables", "-lineinfo", "-no-cache", StrCat("-arch=", source_.arch())};
+  std::vector<std::string> list = {"-lto",      "-ptx",      "-optimize-unused-variables",
+                                   "-lineinfo", "-no-cache", StrCat("-arch=", source_.arch())};
   list.insert(list.end(), options_.lto.begin(), options_.lto.end());
   return list;
 }
@@ -230,7 +236,8 @@ StatusOr<bool> Job::CompileToLtoIr() {
   log_ = ScrubLog(compiled_.log, config_.include_paths);
   if (compiled_.ok) return true;
   if (compiled_.exhausted) {
-    return Reject(v1::RESOURCE_EXCEEDED, StrCat("the front end ran out of memory or failed inside: ", base::Utf8Prefix(base::Trim(log_), 200)),
+    return Reject(v1::RESOURCE_EXCEEDED,
+                  StrCat("the front end ran out of memory or failed inside: ", base::Utf8Prefix(base::Trim(log_), 200)),
                   "reduce template depth, macro expansion and the size of initialisers");
   }
   std::vector<std::string> entries;
@@ -244,12 +251,16 @@ StatusOr<bool> Job::LinkToPtx() {
   SOLSTICE_ASSIGN_OR_RETURN(Linker::Output linked, linker_.Link(compiled_.lto_ir, false, input_.name, LtoOptions()));
   if (!linked.ok) {
     log_ += linked.log;
-    if (linked.exhausted) return Reject(v1::RESOURCE_EXCEEDED, "the optimiser failed inside or ran out of memory", "make the kernel smaller");
+    if (linked.exhausted)
+      return Reject(v1::RESOURCE_EXCEEDED, "the optimiser failed inside or ran out of memory",
+                    "make the kernel smaller");
     return Reject(ExplainLink(linked.log, "", source_.arch()));
   }
   if (static_cast<int64_t>(linked.image.size()) > kMaxPtxBytes) {
-    return Reject(v1::RESOURCE_EXCEEDED, StrCat("the program's PTX has ", linked.image.size(), " bytes, at most ", kMaxPtxBytes, " are accepted"),
-                  "unroll less, or initialise large tables in a kernel");
+    return Reject(
+        v1::RESOURCE_EXCEEDED,
+        StrCat("the program's PTX has ", linked.image.size(), " bytes, at most ", kMaxPtxBytes, " are accepted"),
+        "unroll less, or initialise large tables in a kernel");
   }
   std::vector<std::string> folders = config_.include_paths;
   std::error_code error;
@@ -264,11 +275,14 @@ StatusOr<bool> Job::AssembleCubin() {
   SOLSTICE_ASSIGN_OR_RETURN(Linker::Output linked, linker_.Link(ptx_, true, input_.name, options));
   if (!linked.ok) {
     log_ += linked.log;
-    if (linked.exhausted) return Reject(v1::RESOURCE_EXCEEDED, "the assembler failed inside or ran out of memory", "make the kernel smaller");
+    if (linked.exhausted)
+      return Reject(v1::RESOURCE_EXCEEDED, "the assembler failed inside or ran out of memory",
+                    "make the kernel smaller");
     return Reject(ExplainLink(linked.log, ptx_, source_.arch()));
   }
   if (static_cast<int64_t>(linked.image.size()) > cubin_limit_) {
-    return Reject(v1::RESOURCE_EXCEEDED, StrCat("the cubin has ", linked.image.size(), " bytes, at most ", cubin_limit_, " are accepted"),
+    return Reject(v1::RESOURCE_EXCEEDED,
+                  StrCat("the cubin has ", linked.image.size(), " bytes, at most ", cubin_limit_, " are accepted"),
                   "unroll less, or initialise large tables in a kernel");
   }
   program_.set_cubin(std::move(linked.image));
@@ -311,8 +325,9 @@ StatusOr<bool> Job::Describe() {
   if (found.empty()) {
     std::vector<std::string> templates = TemplateNames();
     return Reject(v1::COMPILE_ERROR, "no kernels: the source defines no __global__ function that is compiled",
-                  templates.empty() ? "write extern \"C\" __global__ void name(...)"
-                                    : StrCat("templates need instances: name one in a launch line (", ListNames(templates), ")"));
+                  templates.empty()
+                      ? "write extern \"C\" __global__ void name(...)"
+                      : StrCat("templates need instances: name one in a launch line (", ListNames(templates), ")"));
   }
   SOLSTICE_ASSIGN_OR_RETURN(auto resources, ReadCubin(program_.cubin()));
   std::map<std::string, PtxasReport> reports = ReadPtxasLog(ptxas_log_);
@@ -401,7 +416,8 @@ StatusOr<v1::internal::Program> Compiler::Compile(const v1::internal::ProgramSou
   return program;
 }
 
-v1::internal::Program TimeLimitProgram(const v1::internal::ProgramSource& source, const v1::internal::CompileLimits& limits) {
+v1::internal::Program TimeLimitProgram(const v1::internal::ProgramSource& source,
+                                       const v1::internal::CompileLimits& limits) {
   v1::internal::Program program =
       Stopped(source, v1::COMPILE_ERROR, StrCat("compile time limit: not finished after ", limits.time_s(), " s"),
               "reduce template depth, unrolling and the number of instances");
@@ -409,7 +425,8 @@ v1::internal::Program TimeLimitProgram(const v1::internal::ProgramSource& source
   return program;
 }
 
-v1::internal::Program MemoryLimitProgram(const v1::internal::ProgramSource& source, const v1::internal::CompileLimits& limits) {
+v1::internal::Program MemoryLimitProgram(const v1::internal::ProgramSource& source,
+                                         const v1::internal::CompileLimits& limits) {
   return Stopped(source, v1::RESOURCE_EXCEEDED,
                  StrCat("compile memory limit: the compiler needed more than ", limits.memory_bytes() >> 20, " MiB"),
                  "reduce template depth, macro expansion and the size of initialisers");

@@ -32,7 +32,8 @@ class Reader {
   template <typename T>
   T At(uint64_t offset) const {
     T value = 0;
-    if (offset <= bytes_.size() && bytes_.size() - offset >= sizeof(T)) std::memcpy(&value, bytes_.data() + offset, sizeof(T));
+    if (offset <= bytes_.size() && bytes_.size() - offset >= sizeof(T))
+      std::memcpy(&value, bytes_.data() + offset, sizeof(T));
     return value;
   }
   bool Slice(uint64_t offset, uint64_t size, std::string_view* out) const {
@@ -55,15 +56,21 @@ std::string_view StringAt(std::string_view table, uint64_t offset) {
 
 StatusOr<std::vector<Section>> ReadSections(std::string_view cubin) {
   Reader reader(cubin);
-  if (cubin.size() < 64 || cubin.substr(0, 4) != "\x7f" "ELF" || cubin[4] != 2 || cubin[5] != 1) {
+  if (cubin.size() < 64 ||
+      cubin.substr(0, 4) !=
+          "\x7f"
+          "ELF" ||
+      cubin[4] != 2 || cubin[5] != 1) {
     return DataLoss("cubin: not a 64-bit little-endian ELF file");
   }
   uint64_t table = reader.At<uint64_t>(0x28);
-  uint64_t entry_size = reader.At<uint16_t>(0x3a), count = reader.At<uint16_t>(0x3c), names_at = reader.At<uint16_t>(0x3e);
+  uint64_t entry_size = reader.At<uint16_t>(0x3a), count = reader.At<uint16_t>(0x3c),
+           names_at = reader.At<uint16_t>(0x3e);
   if (count == 0 && table != 0) count = reader.At<uint64_t>(table + 0x20);  // more than 65279: size of section 0
   if (names_at == 0xffff) names_at = reader.At<uint32_t>(table + 0x28);
   std::string_view headers;
-  if (entry_size < 64 || count > kMaxSections || names_at >= count || !reader.Slice(table, count * entry_size, &headers)) {
+  if (entry_size < 64 || count > kMaxSections || names_at >= count ||
+      !reader.Slice(table, count * entry_size, &headers)) {
     return DataLoss("cubin: the section table lies outside the file");
   }
   std::vector<Section> sections(count);
@@ -133,7 +140,8 @@ StatusOr<std::map<std::string, KernelResources>> ReadCubin(std::string_view cubi
     if (section.type == kSymbolTable && section.link < sections.size()) {
       std::string_view strings = sections[section.link].data;
       Reader reader(section.data);
-      for (uint64_t at = 0; at + 24 <= section.data.size(); at += 24) symbols.push_back(StringAt(strings, reader.At<uint32_t>(at)));
+      for (uint64_t at = 0; at + 24 <= section.data.size(); at += 24)
+        symbols.push_back(StringAt(strings, reader.At<uint32_t>(at)));
     }
     std::string_view name = section.name;
     // Every kernel has its parameters' bank; device functions do not.

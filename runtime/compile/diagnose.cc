@@ -152,7 +152,8 @@ constexpr HostHeader kHostHeaders[] = {
     {"future", "cooperative_groups.h"},
     {"random", "curand_kernel.h"},
 };
-constexpr std::string_view kHostFolders[] = {"torch/", "ATen/", "c10/", "pybind11/", "thrust/", "sys/", "bits/", "boost/", "fmt/"};
+constexpr std::string_view kHostFolders[] = {"torch/", "ATen/", "c10/",   "pybind11/", "thrust/",
+                                             "sys/",   "bits/", "boost/", "fmt/"};
 
 }  // namespace
 
@@ -174,7 +175,8 @@ std::vector<Diagnostic> ParseDiagnostics(std::string_view log) {
       diagnostic.block = log.substr(at, end - at);
       list.push_back(diagnostic);
     } else if (!list.empty()) {
-      list.back().block = std::string_view(list.back().block.data(), static_cast<size_t>(log.data() + end - list.back().block.data()));
+      list.back().block =
+          std::string_view(list.back().block.data(), static_cast<size_t>(log.data() + end - list.back().block.data()));
     }
     at = end;
   }
@@ -194,14 +196,17 @@ std::string ScrubLog(std::string_view log, const std::vector<std::string>& inclu
   std::string kept;
   size_t done = 0;
   for (const Diagnostic& d : ParseDiagnostics(log)) {
-    if (d.error || !library_file(d.file) || d.message.find("incompatible redefinition of macro") == std::string_view::npos) continue;
+    if (d.error || !library_file(d.file) ||
+        d.message.find("incompatible redefinition of macro") == std::string_view::npos)
+      continue;
     size_t start = static_cast<size_t>(d.block.data() - log.data());
     kept.append(log.substr(done, start - done));
     done = start + d.block.size();
   }
   kept.append(log.substr(done));
   for (const std::string& prefix : prefixes) {
-    for (size_t at = kept.find(prefix); at != std::string::npos; at = kept.find(prefix, at)) kept.erase(at, prefix.size());
+    for (size_t at = kept.find(prefix); at != std::string::npos; at = kept.find(prefix, at))
+      kept.erase(at, prefix.size());
   }
   return kept;
 }
@@ -230,7 +235,8 @@ CutText CutLog(std::string_view log, int64_t limit) {
   while (tail_at < ordered.size() && (static_cast<unsigned char>(ordered[tail_at]) & 0xC0) == 0x80) ++tail_at;
   cut.dropped = static_cast<int64_t>(tail_at - head.size());
   cut.text = StrCat(head, "\n[... ", cut.dropped, " bytes dropped ...]\n", std::string_view(ordered).substr(tail_at));
-  if (static_cast<int64_t>(cut.text.size()) > limit) cut.text = std::string(base::Utf8Prefix(cut.text, static_cast<size_t>(std::max<int64_t>(limit, 0))));
+  if (static_cast<int64_t>(cut.text.size()) > limit)
+    cut.text = std::string(base::Utf8Prefix(cut.text, static_cast<size_t>(std::max<int64_t>(limit, 0))));
   return cut;
 }
 
@@ -258,11 +264,12 @@ std::string ListNames(const std::vector<std::string>& names, size_t limit) {
 }
 
 Explanation ExplainLaunch(std::string_view file, int line) {
-  return {StrCat(file, ":", line,
-                 ": host functions and <<<>>> launches are not accepted here: a solution is device code, and its launches "
-                 "stand in a launch plan"),
-          "remove the launcher and describe the launch in a line such as \"//@ launch kernel grid=(ceil_div(N, 256)) "
-          "block=(256) args=(x, y, i32(N))\"; see docs/launch-plans.md"};
+  return {
+      StrCat(file, ":", line,
+             ": host functions and <<<>>> launches are not accepted here: a solution is device code, and its launches "
+             "stand in a launch plan"),
+      "remove the launcher and describe the launch in a line such as \"//@ launch kernel grid=(ceil_div(N, 256)) "
+      "block=(256) args=(x, y, i32(N))\"; see docs/launch-plans.md"};
 }
 
 Explanation ExplainHostHeader(std::string_view where, std::string_view header) {
@@ -277,13 +284,19 @@ Explanation ExplainHostHeader(std::string_view where, std::string_view header) {
   for (std::string_view folder : kHostFolders) known |= header.substr(0, folder.size()) == folder;
   if (!known) {
     return {StrCat(where, "cannot find the header ", base::Quote(header),
-                   "; found are the submission's own files, CUDA (cuda_bf16.h, mma.h), CCCL (cuda/std/array, cub/block) and the "
+                   "; found are the submission's own files, CUDA (cuda_bf16.h, mma.h), CCCL (cuda/std/array, "
+                   "cub/block) and the "
                    "light standard headers (cstdint, cmath, algorithm)"),
             "send the header among the sources, or take what is needed of it into the source"};
   }
-  std::string mend = "keep host code out of the source and describe launches in \"//@ launch\" lines; see docs/launch-plans.md";
-  if (!instead.empty()) mend = StrCat("use ", instead, "; if only a host launcher needed it, remove that: launches stand in \"//@ launch\" lines (docs/launch-plans.md)");
-  return {StrCat(where, "<", header, ">: host-only headers do not exist in this runtime compiler; for device code there are ",
+  std::string mend =
+      "keep host code out of the source and describe launches in \"//@ launch\" lines; see docs/launch-plans.md";
+  if (!instead.empty())
+    mend = StrCat("use ", instead,
+                  "; if only a host launcher needed it, remove that: launches stand in \"//@ launch\" lines "
+                  "(docs/launch-plans.md)");
+  return {StrCat(where, "<", header,
+                 ">: host-only headers do not exist in this runtime compiler; for device code there are ",
                  instead.empty() ? "cuda/std/array, cuda/std/span and the other cuda/std headers"
                                  : StrCat(instead, " (and cuda/std/array, cuda/std/span, ...)")),
           mend};
@@ -317,8 +330,10 @@ Explanation ExplainFrontend(std::string_view log, const std::vector<std::string>
   std::string_view last = expression;
   if (size_t colon = last.rfind("::"); colon != std::string_view::npos) last.remove_prefix(colon + 2);
   if (plain && name_error->message.find("instance of function template") == std::string_view::npos &&
-      name_error->message.find("non-__global__") == std::string_view::npos && (missing == last || missing == expression)) {
-    return {StrCat("entry not found: ", expression, "; ", known), "launch an entry that the source defines as __global__"};
+      name_error->message.find("non-__global__") == std::string_view::npos &&
+      (missing == last || missing == expression)) {
+    return {StrCat("entry not found: ", expression, "; ", known),
+            "launch an entry that the source defines as __global__"};
   }
   return {Sentence(StrCat("name expression ", base::Quote(expression, 200), ": ", name_error->message)),
           StrCat(known, "; a template needs all arguments: \"kernel<float, 4>\"")};
@@ -327,11 +342,14 @@ Explanation ExplainFrontend(std::string_view log, const std::vector<std::string>
 Explanation ExplainLink(std::string_view log, std::string_view ptx, std::string_view arch) {
   for (const Diagnostic& d : ParseDiagnostics(log)) {
     if (!d.error) continue;
-    if (d.message.find("__cudaCDP2") != std::string_view::npos || d.message.find("cudaLaunchDevice") != std::string_view::npos) {
-      return {"kernels launched from device code (<<<>>> inside a kernel) are not accepted here", ExplainLaunch("", 0).mend};
+    if (d.message.find("__cudaCDP2") != std::string_view::npos ||
+        d.message.find("cudaLaunchDevice") != std::string_view::npos) {
+      return {"kernels launched from device code (<<<>>> inside a kernel) are not accepted here",
+              ExplainLaunch("", 0).mend};
     }
     if (d.message.find("Undefined reference to") != std::string_view::npos) {
-      return {Sentence(StrCat("undefined function or variable: ", d.message)), "define it in the submission: nothing else is linked"};
+      return {Sentence(StrCat("undefined function or variable: ", d.message)),
+              "define it in the submission: nothing else is linked"};
     }
     if (size_t at = d.message.find("uses too much shared data (0x"); at != std::string_view::npos) {
       std::string_view numbers = d.message.substr(at + 29);
@@ -343,7 +361,8 @@ Explanation ExplainLink(std::string_view log, std::string_view ptx, std::string_
       std::string_view name = d.message.substr(0, at);
       size_t open = name.find('\''), close = name.rfind('\'');
       if (open < close) name = name.substr(open + 1, close - open - 1);
-      return {StrCat("kernel ", name, " declares ", size, " bytes of static shared memory; a block of ", arch, " has at most ", most),
+      return {StrCat("kernel ", name, " declares ", size, " bytes of static shared memory; a block of ", arch,
+                     " has at most ", most),
               "use less, or dynamic shared memory: extern __shared__ in the kernel and shared= in its launch line"};
     }
     std::string where = d.in_ptx ? SourceOfPtxLine(ptx, d.line) : std::string();
@@ -351,7 +370,8 @@ Explanation ExplainLink(std::string_view log, std::string_view ptx, std::string_
     std::string_view message = base::Trim(d.message);
     std::string target = message.find(arch) == std::string_view::npos ? StrCat(" (target ", arch, ")") : std::string();
     std::string mend = message.find("not supported on .target") != std::string_view::npos
-                           ? StrCat("this program is compiled for ", arch, ": guard the instruction by architecture, or choose a device that has it")
+                           ? StrCat("this program is compiled for ", arch,
+                                    ": guard the instruction by architecture, or choose a device that has it")
                            : "mend the inline PTX or the declaration; the whole log is kept";
     return {Sentence(StrCat(where, message, target)), mend};
   }

@@ -27,11 +27,11 @@ std::string ScrubLog(std::string_view log, const std::vector<std::string>& inclu
 
 struct CutText {
   std::string text;
-  int64_t bytes = 0;    // before the cut
+  int64_t bytes = 0;  // before the cut
   int64_t dropped = 0;
 };
-// At most `limit` bytes, on UTF-8 boundaries. A log that fits is left as it is; else errors come first, then head and tail
-// are kept around a marker that gives the number of bytes dropped.
+// At most `limit` bytes, on UTF-8 boundaries. A log that fits is left as it is; else errors come first, then head and
+// tail are kept around a marker that gives the number of bytes dropped.
 CutText CutLog(std::string_view log, int64_t limit);
 
 struct Explanation {

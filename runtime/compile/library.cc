@@ -46,7 +46,8 @@ int FindBuildId(dl_phdr_info* info, size_t, void* data) {
 StatusOr<void*> Library::Symbol(const std::string& name) const {
   void* symbol = dlsym(handle_, name.c_str());
   if (symbol == nullptr) {
-    return base::FailedPrecondition(base::StrCat(path_, ": no symbol ", name), "install the libraries of CUDA 12.4 or later");
+    return base::FailedPrecondition(base::StrCat(path_, ": no symbol ", name),
+                                    "install the libraries of CUDA 12.4 or later");
   }
   return symbol;
 }
@@ -63,8 +64,9 @@ StatusOr<Library> OpenLibrary(const std::string& path) {
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* words = dlerror();
-    return base::FailedPrecondition(base::StrCat("cannot open ", path, ": ", words == nullptr ? "unknown error" : words),
-                                    "check the toolkit that SOLSTICE_CUDA_HOME names");
+    return base::FailedPrecondition(
+        base::StrCat("cannot open ", path, ": ", words == nullptr ? "unknown error" : words),
+        "check the toolkit that SOLSTICE_CUDA_HOME names");
   }
   return Library(path, handle);
 }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cctype>
+#include <charconv>
 
 #include "runtime/base/strings.h"
 #include "runtime/compile/compile.h"
@@ -25,21 +25,111 @@ bool IsIdentifierChar(char c) { return std::isalnum(static_cast<unsigned char>(c
 
 // Words that a macro may not replace: keywords, and names the compiler or every kernel depends on.
 constexpr std::array<std::string_view, 105> kReservedWords = {
-    "alignas",     "alignof",      "and",       "and_eq",       "asm",          "auto",        "bitand",
-    "bitor",       "bool",         "break",     "case",         "catch",        "char",        "char16_t",
-    "char32_t",    "char8_t",      "class",     "compl",        "concept",      "const",       "const_cast",
-    "consteval",   "constexpr",    "constinit", "continue",     "co_await",     "co_return",   "co_yield",
-    "decltype",    "default",      "defined",   "delete",       "do",           "double",      "dynamic_cast",
-    "else",        "enum",         "explicit",  "export",       "extern",       "false",       "final",
-    "float",       "for",          "friend",    "goto",         "if",           "import",      "inline",
-    "int",         "long",         "module",    "mutable",      "namespace",    "new",         "noexcept",
-    "not",         "not_eq",       "nullptr",   "operator",     "or",           "or_eq",       "override",
-    "private",     "protected",    "public",    "register",     "reinterpret_cast", "requires", "return",
-    "short",       "signed",       "sizeof",    "static",       "static_assert", "static_cast", "struct",
-    "switch",      "template",     "this",      "thread_local", "throw",        "true",        "try",
-    "typedef",     "typeid",       "typename",  "union",        "unsigned",     "using",       "virtual",
-    "void",        "volatile",     "wchar_t",   "while",        "xor",          "xor_eq",      "threadIdx",
-    "blockIdx",    "blockDim",     "gridDim",   "warpSize",     "restrict",     "_Pragma",     "std",
+    "alignas",
+    "alignof",
+    "and",
+    "and_eq",
+    "asm",
+    "auto",
+    "bitand",
+    "bitor",
+    "bool",
+    "break",
+    "case",
+    "catch",
+    "char",
+    "char16_t",
+    "char32_t",
+    "char8_t",
+    "class",
+    "compl",
+    "concept",
+    "const",
+    "const_cast",
+    "consteval",
+    "constexpr",
+    "constinit",
+    "continue",
+    "co_await",
+    "co_return",
+    "co_yield",
+    "decltype",
+    "default",
+    "defined",
+    "delete",
+    "do",
+    "double",
+    "dynamic_cast",
+    "else",
+    "enum",
+    "explicit",
+    "export",
+    "extern",
+    "false",
+    "final",
+    "float",
+    "for",
+    "friend",
+    "goto",
+    "if",
+    "import",
+    "inline",
+    "int",
+    "long",
+    "module",
+    "mutable",
+    "namespace",
+    "new",
+    "noexcept",
+    "not",
+    "not_eq",
+    "nullptr",
+    "operator",
+    "or",
+    "or_eq",
+    "override",
+    "private",
+    "protected",
+    "public",
+    "register",
+    "reinterpret_cast",
+    "requires",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "static_assert",
+    "static_cast",
+    "struct",
+    "switch",
+    "template",
+    "this",
+    "thread_local",
+    "throw",
+    "true",
+    "try",
+    "typedef",
+    "typeid",
+    "typename",
+    "union",
+    "unsigned",
+    "using",
+    "virtual",
+    "void",
+    "volatile",
+    "wchar_t",
+    "while",
+    "xor",
+    "xor_eq",
+    "threadIdx",
+    "blockIdx",
+    "blockDim",
+    "gridDim",
+    "warpSize",
+    "restrict",
+    "_Pragma",
+    "std",
 };
 
 bool IsReservedWord(std::string_view word) {
@@ -56,7 +146,8 @@ bool IsSafeValue(std::string_view value) {
     for (size_t i = 0; i < value.size(); ++i) {
       char c = value[i];
       digit |= std::isdigit(static_cast<unsigned char>(c)) != 0;
-      bool sign = (c == '-' || c == '+') && i > 0 && std::string_view("eEpP").find(value[i - 1]) != std::string_view::npos;
+      bool sign =
+          (c == '-' || c == '+') && i > 0 && std::string_view("eEpP").find(value[i - 1]) != std::string_view::npos;
       if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && !sign) return false;
     }
     return digit;
@@ -73,7 +164,8 @@ bool IsSafeValue(std::string_view value) {
 
 Status CheckMacro(std::string_view define, std::string_view shown) {
   std::string_view name = MacroName(define);
-  constexpr std::string_view kForm = "write NAME=value: an identifier, then a number or a name without spaces or quotes";
+  constexpr std::string_view kForm =
+      "write NAME=value: an identifier, then a number or a name without spaces or quotes";
   if (name.empty() || !IsIdentifierStart(name[0]) || !std::all_of(name.begin(), name.end(), IsIdentifierChar)) {
     return InvalidArgument(StrCat(shown, ": ", Quote(name), " is not a macro name"), kForm);
   }
@@ -82,7 +174,8 @@ Status CheckMacro(std::string_view define, std::string_view shown) {
                            "choose another macro name");
   }
   if (name.size() < define.size() && !IsSafeValue(define.substr(name.size() + 1))) {
-    return InvalidArgument(StrCat(shown, ": the value ", Quote(define.substr(name.size() + 1)), " is not accepted"), kForm);
+    return InvalidArgument(StrCat(shown, ": the value ", Quote(define.substr(name.size() + 1)), " is not accepted"),
+                           kForm);
   }
   return absl::OkStatus();
 }
@@ -125,9 +218,10 @@ std::string_view Advice(std::string_view bare) {
   size_t best = 0;
   for (const Entry& entry : kEntries) {
     bool one_letter = entry.prefix.size() == 1;
-    bool matches = bare == entry.prefix || (bare.substr(0, entry.prefix.size()) == entry.prefix &&
-                                            (!one_letter || entry.prefix == "O" || entry.prefix == "I" || entry.prefix == "U" ||
-                                             entry.prefix == "D" || entry.prefix == "l" || entry.prefix == "L"));
+    bool matches =
+        bare == entry.prefix || (bare.substr(0, entry.prefix.size()) == entry.prefix &&
+                                 (!one_letter || entry.prefix == "O" || entry.prefix == "I" || entry.prefix == "U" ||
+                                  entry.prefix == "D" || entry.prefix == "l" || entry.prefix == "L"));
     if (matches && entry.prefix.size() > best) {
       found = entry.advice;
       best = entry.prefix.size();
@@ -182,15 +276,18 @@ StatusOr<std::string> CheckOption(std::string_view option, std::string* key) {
   if (!has_value && (name == "restrict" || name == "lineinfo")) return StrCat("-", name);
   if (name == "ftz" || name == "prec-div" || name == "prec-sqrt" || name == "fmad") {
     if (value != "true" && value != "false") {
-      return InvalidArgument(StrCat("option ", Quote(option), ": takes true or false"), StrCat("write -", name, "=true or -", name, "=false"));
+      return InvalidArgument(StrCat("option ", Quote(option), ": takes true or false"),
+                             StrCat("write -", name, "=true or -", name, "=false"));
     }
     return StrCat("-", name, "=", value);
   }
   if (name == "maxrregcount") {
     int count = 0;
     auto result = std::from_chars(value.data(), value.data() + value.size(), count);
-    if (value.empty() || result.ec != std::errc() || result.ptr != value.data() + value.size() || count < 1 || count > 255) {
-      return InvalidArgument(StrCat("option ", Quote(option), ": takes a whole number from 1 to 255"), "write -maxrregcount=128");
+    if (value.empty() || result.ec != std::errc() || result.ptr != value.data() + value.size() || count < 1 ||
+        count > 255) {
+      return InvalidArgument(StrCat("option ", Quote(option), ": takes a whole number from 1 to 255"),
+                             "write -maxrregcount=128");
     }
     return StrCat("-maxrregcount=", count);
   }
@@ -210,7 +307,8 @@ Status CheckDefine(std::string_view define) {
 
 StatusOr<std::vector<std::string>> CheckOptions(const std::vector<std::string>& options) {
   if (options.size() > static_cast<size_t>(kMaxOptions)) {
-    return InvalidArgument(StrCat("options: ", options.size(), " given, at most ", kMaxOptions, " are accepted"), "leave some out");
+    return InvalidArgument(StrCat("options: ", options.size(), " given, at most ", kMaxOptions, " are accepted"),
+                           "leave some out");
   }
   std::vector<std::string> normal, keys;
   for (const std::string& option : options) {
@@ -230,7 +328,9 @@ StatusOr<std::vector<std::string>> CheckOptions(const std::vector<std::string>& 
 }
 
 OptionSet SortOptions(const std::vector<std::string>& options) {
-  auto has = [&](std::string_view option) { return std::find(options.begin(), options.end(), option) != options.end(); };
+  auto has = [&](std::string_view option) {
+    return std::find(options.begin(), options.end(), option) != options.end();
+  };
   bool fast = has("--use_fast_math");
   auto flag = [&](std::string_view name, bool value) {
     if (has(StrCat("-", name, "=true"))) value = true;

@@ -16,7 +16,8 @@ struct OptionSet {
   std::vector<std::string> ptxas;     // nvJitLink PTX to cubin: -maxrregcount=
   std::vector<std::string> macros;    // names given by -D
 };
-// `options` must have passed CheckOptions. An explicit switch wins over --use_fast_math wherever it stands, as in NVRTC.
+// `options` must have passed CheckOptions. An explicit switch wins over --use_fast_math wherever it stands, as in
+// NVRTC.
 OptionSet SortOptions(const std::vector<std::string>& options);
 
 // The macro name of "NAME" or "NAME=value".

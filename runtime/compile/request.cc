@@ -18,13 +18,15 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 Status CheckPath(std::string_view path) {
   constexpr std::string_view kMend =
-      "use a relative path with forward slashes, letters, digits and . _ + -, such as \"kernel.cu\" or \"include/tile.cuh\"";
+      "use a relative path with forward slashes, letters, digits and . _ + -, such as \"kernel.cu\" or "
+      "\"include/tile.cuh\"";
   auto wrong = [&](std::string_view why) { return InvalidArgument(StrCat("source ", Quote(path), ": ", why), kMend); };
   if (path.empty()) return wrong("the path is empty");
   if (path.size() > kMaxPathBytes) return wrong(StrCat("the path is longer than ", kMaxPathBytes, " bytes"));
   if (path[0] == '/') return wrong("the path is absolute");
   for (char c : path) {
-    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("/._+-", c) != nullptr;
+    bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("/._+-", c) != nullptr;
     if (!plain || c == 0) return wrong("the path holds a character that is not accepted");
   }
   for (std::string_view part : base::Split(path, '/')) {
@@ -67,7 +69,8 @@ Status CheckSources(const google::protobuf::RepeatedPtrField<v1::SourceFile>& so
   for (const v1::SourceFile& source : sources) {
     SOLSTICE_RETURN_IF_ERROR(CheckPath(source.path()));
     if (!paths.insert(source.path()).second) {
-      return InvalidArgument(StrCat("source ", Quote(source.path()), ": the path is given twice"), "give each file its own path");
+      return InvalidArgument(StrCat("source ", Quote(source.path()), ": the path is given twice"),
+                             "give each file its own path");
     }
     total += static_cast<int64_t>(source.content().size());
     if (total > kMaxSourceBytes) {

@@ -1,5 +1,5 @@
-// A token scan of CUDA C++ text: comments, strings and raw strings are skipped, preprocessor branches that are certainly
-// inactive under NVRTC are left out. It finds what NVRTC itself would drop silently (kernel launches, with
+// A token scan of CUDA C++ text: comments, strings and raw strings are skipped, preprocessor branches that are
+// certainly inactive under NVRTC are left out. It finds what NVRTC itself would drop silently (kernel launches, with
 // -default-device) and what messages need (includes, kernel names). Pure functions, thread-safe.
 #pragma once
 

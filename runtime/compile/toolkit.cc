@@ -74,9 +74,11 @@ Status ListHeaders(const std::string& folder, std::vector<HeaderFile>* files) {
   if (error) return base::NotFound(StrCat("headers: ", folder, ": ", error.message()));
   for (; at != end; at.increment(error)) {
     if (error) return base::Internal(StrCat("headers: ", folder, ": ", error.message()));
-    if (at.depth() > 32) return base::FailedPrecondition(StrCat("headers: ", folder, ": folders lie too deep (a link to itself?)"));
+    if (at.depth() > 32)
+      return base::FailedPrecondition(StrCat("headers: ", folder, ": folders lie too deep (a link to itself?)"));
     if (!at->is_regular_file(error)) continue;
-    if (files->size() >= kMaxFiles) return base::ResourceExhausted(StrCat("headers: ", folder, ": more than ", kMaxFiles, " files"));
+    if (files->size() >= kMaxFiles)
+      return base::ResourceExhausted(StrCat("headers: ", folder, ": more than ", kMaxFiles, " files"));
     files->push_back({fs::path(at->path()).lexically_relative(folder).string(), at->path().string()});
   }
   if (error) return base::Internal(StrCat("headers: ", folder, ": ", error.message()));
@@ -103,15 +105,17 @@ StatusOr<Toolkit> FindToolkit() {
     if (missing.empty()) return toolkit;
     tried += StrCat(tried.empty() ? "" : "; ", root, ": ", missing);
   }
-  return base::NotFound(StrCat("no CUDA toolkit (", tried, ")"),
-                        "install CUDA 13 or its NVRTC, nvJitLink and header packages, and name the folder in SOLSTICE_CUDA_HOME");
+  return base::NotFound(
+      StrCat("no CUDA toolkit (", tried, ")"),
+      "install CUDA 13 or its NVRTC, nvJitLink and header packages, and name the folder in SOLSTICE_CUDA_HOME");
 }
 
 StatusOr<std::string> HeaderTreeDigest(const std::vector<std::string>& folders) {
   std::string text;
   std::vector<std::string> done;
   for (const std::string& folder : folders) {
-    bool covered = std::any_of(done.begin(), done.end(), [&](const auto& d) { return folder.rfind(d + "/", 0) == 0 || folder == d; });
+    bool covered = std::any_of(done.begin(), done.end(),
+                               [&](const auto& d) { return folder.rfind(d + "/", 0) == 0 || folder == d; });
     text += covered ? "within\n" : "folder\n";
     if (covered) continue;
     done.push_back(folder);
@@ -120,7 +124,8 @@ StatusOr<std::string> HeaderTreeDigest(const std::vector<std::string>& folders) 
     std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.relative < b.relative; });
     for (const HeaderFile& file : files) {
       SOLSTICE_ASSIGN_OR_RETURN(std::string content, base::ReadFile(file.path, kMaxHeaderBytes));
-      text += StrCat(file.relative.size(), ":", file.relative, " ", content.size(), " ", base::Hex(base::Sha256(content)), "\n");
+      text += StrCat(file.relative.size(), ":", file.relative, " ", content.size(), " ",
+                     base::Hex(base::Sha256(content)), "\n");
     }
   }
   return base::Digest("solstice.headers", text);

@@ -39,12 +39,14 @@ StatusOr<std::string> HeaderVersion(const std::vector<std::string>& include_path
   return base::NotFound("no cuda.h on the include path", "check the toolkit that SOLSTICE_CUDA_HOME names");
 }
 
-Status CheckVersions(std::string_view nvrtc, std::string_view nvjitlink, const std::vector<std::string>& include_paths) {
+Status CheckVersions(std::string_view nvrtc, std::string_view nvjitlink,
+                     const std::vector<std::string>& include_paths) {
   StatusOr<std::string> headers = HeaderVersion(include_paths);
   std::string_view shown = headers.ok() ? std::string_view(*headers) : "not found";
   if (headers.ok() && Release(nvrtc) == Release(nvjitlink) && Release(nvrtc) == *headers) return absl::OkStatus();
-  return base::FailedPrecondition(StrCat("the CUDA toolkit is mixed: NVRTC ", nvrtc, ", nvJitLink ", nvjitlink, ", headers ", shown),
-                                  "install NVRTC, nvJitLink and headers of one CUDA release");
+  return base::FailedPrecondition(
+      StrCat("the CUDA toolkit is mixed: NVRTC ", nvrtc, ", nvJitLink ", nvjitlink, ", headers ", shown),
+      "install NVRTC, nvJitLink and headers of one CUDA release");
 }
 
 }  // namespace solstice::compile

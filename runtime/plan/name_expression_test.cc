@@ -98,7 +98,7 @@ TEST(NameExpression, RefusesEverythingElse) {
       "k\r",
       "k\x01",
       "k\x7f",
-      "k<??>",
+      "k<?>",
       "k<%:>",
       "k<a ? b : c>",
       "k<a, b = c>",

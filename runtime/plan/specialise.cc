@@ -35,7 +35,8 @@ class Specialiser {
         if (scalar.has_number()) {
           AddVariable(input.name(), scalar.number());
         } else {
-          AddVariable(input.name(), scalar.has_boolean() ? int64_t{scalar.boolean()} : int64_t{scalar.integer()});
+          AddVariable(input.name(),
+                      scalar.has_boolean() ? expr::Value(scalar.boolean()) : expr::Value(int64_t{scalar.integer()}));
         }
       }
     }

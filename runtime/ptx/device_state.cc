@@ -13,7 +13,7 @@
 namespace solstice::ptx {
 namespace {
 
-constexpr size_t kWork = 40'000'000;
+constexpr size_t kWork = 2'000'000;
 constexpr size_t kNameBytes = 200;
 
 // The demangler's output doubles with every back reference of a name made for that: names with many stay as they are.

@@ -136,9 +136,9 @@ TEST(ParseTest, InlineAssemblyScopesAreApart) {
 
 TEST(ParseTest, OperandForms) {
   Module module = MustParse(Around(R"(
-    .reg .pred p<3>; .reg .b32 %r<9>; .reg .b64 %rd<3>; .reg .f32 f; .reg .v4 .f32 v; .shared .align 16 .b8 s[64];
-    @!p1 ld.global.nc.v4.u32 {%r1, %r2, _, %r4}, [%rd1+-8];
-    shfl.sync.down.b32 %r1|p2, %r2, 0x10, 037, -1;
+    .reg .pred q<3>; .reg .b32 %r<9>; .reg .b64 %rd<3>; .reg .f32 f; .reg .v4 .f32 v; .shared .align 16 .b8 s[64];
+    @!q1 ld.global.nc.v4.u32 {%r1, %r2, _, %r4}, [%rd1+-8];
+    shfl.sync.down.b32 %r1|q2, %r2, 0x10, 037, -1;
     mov.u32 %r3, %tid.x; mov.u32 %r4, %laneid; mov.b32 %r5, WARP_SZ;
     st.shared.f32 [s+4*2-1], 0fBF800000;
     mov.f32 f, -1.5;
@@ -146,17 +146,17 @@ TEST(ParseTest, OperandForms) {
     cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%rd1, {%r1, %r2}], [s+8];
     mov.f32 f, v.y;
     st.shared.v4.f32 [16], v;
-    selp.b32 %r6, 0b101U, (1 << 4) | 3, !p1;
+    selp.b32 %r6, 0b101U, (1 << 4) | 3, !q1;
     ret;)"));
   EXPECT_THAT(
       Texts(Entry(module)),
       ElementsAre(
-          "@!p1 ld.global.nc.v4.u32 {%r1, %r2, _, %r4}, [%rd1-8];", "shfl.sync.down.b32 %r1|p2, %r2, 16, 31, -1;",
+          "@!q1 ld.global.nc.v4.u32 {%r1, %r2, _, %r4}, [%rd1-8];", "shfl.sync.down.b32 %r1|q2, %r2, 16, 31, -1;",
           "mov.u32 %r3, %tid.x;", "mov.u32 %r4, %laneid;", "mov.b32 %r5, 32;", "st.shared.f32 [s+7], 0fBF800000;",
           "mov.f32 f, 0dBFF8000000000000;", "mov.b64 %rd2, s+8;",
           "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%rd1, {%r1, "
           "%r2}], [s+8];",
-          "mov.f32 f, v.y;", "st.shared.v4.f32 [16], {v.x, v.y, v.z, v.w};", "selp.b32 %r6, 5, 19, !p1;", "ret;"));
+          "mov.f32 f, v.y;", "st.shared.v4.f32 [16], {v.x, v.y, v.z, v.w};", "selp.b32 %r6, 5, 19, !q1;", "ret;"));
   const Operand& address = Entry(module).body[5].operands[0];
   EXPECT_TRUE(address.base_is_symbol);
   EXPECT_EQ(Entry(module).body[0].operands[0].elements.size(), 4u);
@@ -284,7 +284,7 @@ TEST(ParseTest, RefusesWhatIsNotPtx) {
   EXPECT_THAT(ErrorOf(std::string(".version 9.0\n\0x", 15)), HasSubstr("ptx:2: a byte"));
   EXPECT_THAT(ErrorOf(std::string((size_t{64} << 20) + 1, ' ')), HasSubstr("most is 67108864"));
   const Bad kBad[] = {
-      {"mov.b32 %r1, 1;", "", "ptx:6: \"%r1\" is neither a declared nor a special register"},
+      {"mov.b32 %r1, 1;", "", "ptx:7: \"%r1\" is neither a declared nor a special register"},
       {"bra NOWHERE;", "", "a label of its function"},
       {"bra g;", ".func g() { ret; }", "a label of its function"},
       {"ts: .branchtargets X; ret;", "", "not a label"},
@@ -296,7 +296,7 @@ TEST(ParseTest, RefusesWhatIsNotPtx) {
       {".reg .b32 %r1; .reg .b32 %r<4>;", "", "declared twice"},
       {".reg .b32 %r<4>; .reg .b32 %r1;", "", "declared twice"},
       {"@p ret;", "", "guard"},
-      {"ret", "", "expected ';'"},
+      {"ret 1", "", "expected ';'"},
       {".reg .b32 r; mov.b32 r, 0x;", "", "without digits"},
       {".reg .b32 r; mov.b32 r, 09;", "", "digit"},
       {".reg .b32 r; mov.b32 r, 0f12;", "", "hexadecimal digits"},

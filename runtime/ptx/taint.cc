@@ -33,11 +33,12 @@ void TaintGraph::AddUse(int node, Use use) {
   nodes_[node].uses.push_back(use);
   // By index: what a use does may add objects to this very node; those are pending and see the use then.
   size_t count = nodes_[node].objects.size();
-  for (size_t i = 0; i < count; ++i) Apply(use, nodes_[node].objects[i]);
+  for (size_t i = 0; i < count && work_ > 0; ++i) Apply(use, nodes_[node].objects[i]);
 }
 
 void TaintGraph::Apply(Use use, int object) {
-  if (work_ > 0) --work_;
+  if (work_ == 0) return;  // Solve says so
+  --work_;
   Object& target = objects_[object];
   switch (use.kind) {
     case UseKind::kFlow:

@@ -31,7 +31,9 @@ class TaintGraph {
   int escaped() const { return escaped_; }
 
   void AddAddress(int node, int object);  // `node` holds the address of `object`
-  void AddFlow(int from, int to) { AddUse(from, {UseKind::kFlow, to}); }
+  void AddFlow(int from, int to) {
+    if (from != to) AddUse(from, {UseKind::kFlow, to});
+  }
   void AddLoad(int address, int to) { AddUse(address, {UseKind::kLoad, to}); }          // to = *address
   void AddStore(int address, int value) { AddUse(address, {UseKind::kStore, value}); }  // *address = value
   // Sinks, by a number of the caller's: an instruction that writes through `address`, lets `value` go where it cannot

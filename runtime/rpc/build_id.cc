@@ -32,7 +32,8 @@ std::string FindInNotes(const std::string& notes) {
     at += sizeof header;
     const uint64_t name = (uint64_t{header.n_namesz} + 3) / 4 * 4, content = (uint64_t{header.n_descsz} + 3) / 4 * 4;
     if (name + content > notes.size() - at) return "";
-    if (header.n_type == NT_GNU_BUILD_ID && header.n_namesz == 4 && notes.compare(at, 4, std::string("GNU\0", 4)) == 0) {
+    if (header.n_type == NT_GNU_BUILD_ID && header.n_namesz == 4 &&
+        notes.compare(at, 4, std::string("GNU\0", 4)) == 0) {
       return base::Hex(std::string_view(notes).substr(at + name, header.n_descsz));
     }
     at += name + content;

@@ -1,8 +1,8 @@
 // Where a private server and its clients meet: the data folder, its lock, and the socket derived from it.
 //
 // The server holds a lock on `<data>/server.lock` from before it binds until it ends. It ends when that file is removed
-// or `<data>/server.handover` names another build; clients of another build write that file, wait for the lock to become
-// free and start their own server. All functions may be called from any thread.
+// or `<data>/server.handover` names another build; clients of another build write that file, wait for the lock to
+// become free and start their own server. All functions may be called from any thread.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,8 @@ namespace solstice::rpc {
 // Most bytes of a unix socket's path (sockaddr_un, less the NUL).
 inline constexpr size_t kMaxSocketPathBytes = 107;
 
-// $SOLSTICE_DATA_DIR, else $XDG_DATA_HOME/solstice, else ~/.local/share/solstice. FAILED_PRECONDITION when none of them is
-// set.
+// $SOLSTICE_DATA_DIR, else $XDG_DATA_HOME/solstice, else ~/.local/share/solstice. FAILED_PRECONDITION when none of them
+// is set.
 StatusOr<std::string> DefaultDataDir();
 // Makes the folder (0700) where there is none, and resolves links: every spelling of a folder gives one socket.
 StatusOr<std::string> PrepareDataDir(const std::string& path);

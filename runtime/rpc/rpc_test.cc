@@ -93,8 +93,7 @@ TEST_F(PrivateServerTest, EverySpellingOfAFolderGivesOneSocket) {
   EXPECT_EQ(*by_link, *made);
   auto socket = PrivateSocketPath(*made);
   ASSERT_TRUE(socket.ok()) << socket.status();
-  EXPECT_EQ(*socket,
-            base::StrCat(folder_, "/solstice/", base::Hex(base::Sha256(*made)).substr(0, 16), ".sock"));
+  EXPECT_EQ(*socket, base::StrCat(folder_, "/solstice/", base::Hex(base::Sha256(*made)).substr(0, 16), ".sock"));
 }
 
 TEST_F(PrivateServerTest, DataDirsThatCannotBe) {

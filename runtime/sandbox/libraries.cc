@@ -1,14 +1,16 @@
 // SharedLibraries: reads the dynamic sections of ELF files as the dynamic loader would, without running it.
 #include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <deque>
 #include <set>
 
-#include "runtime/base/file.h"
 #include "runtime/base/strings.h"
+#include "runtime/base/unique_fd.h"
 #include "runtime/sandbox/spawner.h"
 
 namespace solstice::sandbox {
@@ -16,7 +18,7 @@ namespace {
 
 using base::StrCat;
 
-constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
+constexpr uint64_t kMaxDynamicEntries = 4096;
 constexpr size_t kMaxLibraries = 256;
 // Where a loader without a cache looks, which is what it has in a jail.
 constexpr const char* kDefaultFolders[] = {"/lib/x86_64-linux-gnu",
@@ -34,25 +36,42 @@ struct DynamicInfo {
   std::vector<std::string> run_path;
 };
 
-template <typename T>
-bool ReadAt(const std::string& file, uint64_t offset, T* value) {
-  if (offset > file.size() || file.size() - offset < sizeof(T)) return false;
-  std::memcpy(value, file.data() + offset, sizeof(T));
-  return true;
-}
+// Reads pieces: a compiler library has a hundred megabytes, its dynamic section a few hundred bytes.
+class ElfFile {
+ public:
+  static StatusOr<ElfFile> Open(const std::string& path) {
+    base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    struct stat info;
+    if (!fd.valid() || ::fstat(fd.get(), &info) != 0) return base::FromErrno(errno, path);
+    if (!S_ISREG(info.st_mode)) return base::InvalidArgument(StrCat(path, ": not a regular file"));
+    return ElfFile(std::move(fd), static_cast<uint64_t>(info.st_size));
+  }
+  uint64_t size() const { return size_; }
+  template <typename T>
+  bool ReadAt(uint64_t offset, T* value) const {
+    if (offset > size_ || size_ - offset < sizeof(T)) return false;
+    return ::pread(fd_.get(), value, sizeof(T), static_cast<off_t>(offset)) == static_cast<ssize_t>(sizeof(T));
+  }
+  // The NUL-terminated text at `offset`, "" if there is none of at most 4 KiB.
+  std::string TextAt(uint64_t offset) const {
+    char text[4096];
+    if (offset >= size_) return "";
+    ssize_t count = ::pread(fd_.get(), text, sizeof text, static_cast<off_t>(offset));
+    const void* end = count > 0 ? std::memchr(text, 0, static_cast<size_t>(count)) : nullptr;
+    return end == nullptr ? "" : text;
+  }
 
-// The NUL-terminated text at `offset`, "" if there is none.
-std::string TextAt(const std::string& file, uint64_t offset) {
-  if (offset >= file.size()) return "";
-  size_t end = file.find('\0', offset);
-  return end == std::string::npos || end - offset > 4096 ? "" : file.substr(offset, end - offset);
-}
+ private:
+  ElfFile(base::UniqueFd fd, uint64_t size) : fd_(std::move(fd)), size_(size) {}
+  base::UniqueFd fd_;
+  uint64_t size_;
+};
 
 StatusOr<DynamicInfo> ReadDynamicInfo(const std::string& path) {
-  SOLSTICE_ASSIGN_OR_RETURN(std::string file, base::ReadFile(path, kMaxFileBytes));
+  SOLSTICE_ASSIGN_OR_RETURN(ElfFile file, ElfFile::Open(path));
   Status malformed = base::InvalidArgument(StrCat(path, ": not an ELF file that this machine can load"));
   Elf64_Ehdr header;
-  if (!ReadAt(file, 0, &header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+  if (!file.ReadAt(0, &header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
       header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
       header.e_phentsize != sizeof(Elf64_Phdr)) {
     return malformed;
@@ -60,7 +79,7 @@ StatusOr<DynamicInfo> ReadDynamicInfo(const std::string& path) {
   DynamicInfo info;
   std::vector<Elf64_Phdr> segments(header.e_phnum);
   for (size_t i = 0; i < segments.size(); ++i) {
-    if (!ReadAt(file, header.e_phoff + i * sizeof(Elf64_Phdr), &segments[i])) return malformed;
+    if (!file.ReadAt(header.e_phoff + i * sizeof(Elf64_Phdr), &segments[i])) return malformed;
   }
   auto file_offset = [&](uint64_t address) -> uint64_t {
     for (const Elf64_Phdr& segment : segments) {
@@ -72,11 +91,12 @@ StatusOr<DynamicInfo> ReadDynamicInfo(const std::string& path) {
   };
   std::vector<Elf64_Dyn> entries;
   for (const Elf64_Phdr& segment : segments) {
-    if (segment.p_type == PT_INTERP) info.interpreter = TextAt(file, segment.p_offset);
+    if (segment.p_type == PT_INTERP) info.interpreter = file.TextAt(segment.p_offset);
     if (segment.p_type != PT_DYNAMIC) continue;
-    for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= segment.p_filesz; at += sizeof(Elf64_Dyn)) {
+    for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= segment.p_filesz && entries.size() < kMaxDynamicEntries;
+         at += sizeof(Elf64_Dyn)) {
       Elf64_Dyn entry;
-      if (!ReadAt(file, segment.p_offset + at, &entry)) return malformed;
+      if (!file.ReadAt(segment.p_offset + at, &entry)) return malformed;
       if (entry.d_tag == DT_NULL) break;
       entries.push_back(entry);
     }
@@ -91,7 +111,7 @@ StatusOr<DynamicInfo> ReadDynamicInfo(const std::string& path) {
   }
   for (const Elf64_Dyn& entry : entries) {
     if (entry.d_un.d_val > file.size()) continue;
-    std::string text = TextAt(file, strings + entry.d_un.d_val);
+    std::string text = file.TextAt(strings + entry.d_un.d_val);
     if (entry.d_tag == DT_NEEDED) info.needed.push_back(text);
     if (entry.d_tag != DT_RUNPATH && entry.d_tag != DT_RPATH) continue;
     for (std::string_view folder : base::Split(text, ':')) info.run_path.emplace_back(folder);

@@ -12,9 +12,15 @@ using base::StrCat;
 using v1::internal::WorkerReply;
 using v1::internal::WorkerRequest;
 
-// What a worker says is small, a program apart.
-constexpr int64_t kMaxReplyBytes = 8 << 20;
-constexpr int64_t kMaxProgramReplyBytes = sandbox::Channel::kMaxMessageBytes;
+// What a worker may say, by what it was asked: a parsed message can take many times its size in the server's memory.
+constexpr int64_t kMaxReplyBytes = 1 << 20;
+constexpr int64_t kMaxPreparedBytes = 16 << 20;
+constexpr int64_t kMaxProgramBytes = sandbox::Channel::kMaxMessageBytes;
+
+int64_t ReplyLimit(const WorkerRequest& request) {
+  if (request.has_compile()) return kMaxProgramBytes;
+  return request.has_prepare() ? kMaxPreparedBytes : kMaxReplyBytes;
+}
 constexpr size_t kStderrTail = 2048;
 constexpr auto kDeathTimeout = std::chrono::seconds(2);
 
@@ -69,8 +75,7 @@ StatusOr<WorkerReply> Client::Call(WorkerRequest request, const std::vector<int>
   Status status = channel_->Send(request, descriptors);
   WorkerReply reply;
   if (status.ok()) {
-    status = channel_->Receive(&reply, reply_descriptors, timeout,
-                               request.has_compile() ? kMaxProgramReplyBytes : kMaxReplyBytes);
+    status = channel_->Receive(&reply, reply_descriptors, timeout, ReplyLimit(request));
   }
   if (absl::IsUnavailable(status)) {
     return base::Unavailable(StrCat("the ", name_, " worker died: ", Obituary(*process_)));

@@ -33,6 +33,8 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr int kOutOfMemoryExit = 77;
 // PTX, log and the rest beside the cubin.
 constexpr int64_t kOtherResultBytes = 96 << 20;
+// Kernels, state variables and the like of one program.
+constexpr int kMaxListed = 4096;
 
 int64_t ResultLimit(const CompileLimits& limits) { return limits.cubin_bytes() + kOtherResultBytes; }
 
@@ -109,11 +111,28 @@ StatusOr<Ended> Watch(pid_t pid, int channel_fd, double time_s) {
   }
 }
 
+// A compiler in a submission's hands could fill the server's memory with millions of empty messages: what no program
+// has is refused here, where memory is limited.
+Status CheckCounts(const Program& program) {
+  int parameters = 0;
+  for (const v1::Kernel& kernel : program.kernels())
+    parameters += kernel.parameters_size() + kernel.needs_device_size();
+  if (program.kernels_size() > kMaxListed || program.device_state_size() > kMaxListed ||
+      program.math_modes_size() > kMaxListed || parameters > 16 * kMaxListed) {
+    return base::Internal("the compile process left a result of an impossible shape");
+  }
+  return absl::OkStatus();
+}
+
 StatusOr<Program> ReadResult(int result_fd, const CompileLimits& limits) {
   SOLSTICE_ASSIGN_OR_RETURN(std::string bytes, base::ReadMemfd(result_fd, ResultLimit(limits)));
   WorkerReply reply;
   if (!reply.ParseFromString(bytes)) return base::Internal("the compile process left no readable result");
-  if (reply.has_program()) return std::move(*reply.mutable_program());
+  reply.DiscardUnknownFields();
+  if (reply.has_program()) {
+    SOLSTICE_RETURN_IF_ERROR(CheckCounts(reply.program()));
+    return std::move(*reply.mutable_program());
+  }
   if (!reply.has_error()) return base::Internal("the compile process left no result");
   auto code = static_cast<absl::StatusCode>(reply.error().code());
   if (code == absl::StatusCode::kResourceExhausted) return MemoryReached(limits);

@@ -18,7 +18,8 @@ namespace {
 
 constexpr uid_t kJailUid = 65534;
 
-StatusOr<std::unique_ptr<compile::Compiler>> OpenCompiler(const Flags& flags) {
+StatusOr<std::unique_ptr<compile::Compiler>> OpenCompiler(int argc, char** argv) {
+  SOLSTICE_ASSIGN_OR_RETURN(Flags flags, Flags::Parse(argc, argv));
   // NVRTC opens its built-ins by a bare name; loaded already, they are found wherever they lie.
   for (const std::string& library : flags.All("preload")) {
     if (::dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
@@ -56,9 +57,7 @@ StatusOr<Answer> HandleCompile(compile::Compiler& compiler, const v1::internal::
 
 int CompileMain(int argc, char** argv) {
   HardenProcess();
-  auto flags = Flags::Parse(argc, argv);
-  StatusOr<std::unique_ptr<compile::Compiler>> compiler = flags.status();
-  if (flags.ok()) compiler = OpenCompiler(*flags);
+  auto compiler = OpenCompiler(argc, argv);
   if (!compiler.ok()) {
     std::fprintf(stderr, "compiler: %s\n", base::MessageOf(compiler.status()).c_str());
     return 1;

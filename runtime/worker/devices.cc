@@ -13,7 +13,8 @@ StatusOr<std::unique_ptr<device::Device>> OpenDevice(v1::DeviceKind kind, int or
                                   "use the emulator");
 }
 
-StatusOr<std::unique_ptr<device::Device>> OpenDevice(const Flags& flags) {
+StatusOr<std::unique_ptr<device::Device>> OpenDevice(int argc, char** argv) {
+  SOLSTICE_ASSIGN_OR_RETURN(Flags flags, Flags::Parse(argc, argv));
   std::string name = flags.Get("device"), number = flags.Get("ordinal");
   int ordinal = 0;
   auto parsed = std::from_chars(number.data(), number.data() + number.size(), ordinal);

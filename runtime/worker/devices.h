@@ -10,8 +10,8 @@ namespace solstice::worker {
 
 // FAILED_PRECONDITION when there is no such device here.
 StatusOr<std::unique_ptr<device::Device>> OpenDevice(v1::DeviceKind kind, int ordinal);
-// From the flags "--device=emulator" and "--ordinal=0".
-StatusOr<std::unique_ptr<device::Device>> OpenDevice(const Flags& flags);
+// From a worker's arguments: "--device=emulator" and "--ordinal=0".
+StatusOr<std::unique_ptr<device::Device>> OpenDevice(int argc, char** argv);
 // "emulator"
 std::string DeviceFlag(v1::DeviceKind kind);
 

@@ -10,9 +10,7 @@ namespace solstice::worker {
 
 int JudgeMain(int argc, char** argv) {
   HardenProcess();
-  auto flags = Flags::Parse(argc, argv);
-  StatusOr<std::unique_ptr<Judge>> judge = flags.status();
-  if (flags.ok()) judge = Judge::Create([&flags] { return OpenDevice(*flags); });
+  auto judge = Judge::Create([argc, argv] { return OpenDevice(argc, argv); });
   if (!judge.ok()) {
     std::fprintf(stderr, "judge: %s\n", base::MessageOf(judge.status()).c_str());
     return 1;

@@ -91,9 +91,7 @@ StatusOr<Answer> Runner::Handle(const v1::internal::WorkerRequest& request, std:
 
 int RunnerMain(int argc, char** argv) {
   HardenProcess();
-  auto flags = Flags::Parse(argc, argv);
-  StatusOr<std::unique_ptr<device::Device>> device = flags.status();
-  if (flags.ok()) device = OpenDevice(*flags);
+  auto device = OpenDevice(argc, argv);
   if (!device.ok()) {
     std::fprintf(stderr, "runner: %s\n", base::MessageOf(device.status()).c_str());
     return 1;

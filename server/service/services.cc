@@ -16,9 +16,8 @@ Status CheckId(const std::string& id) {
 StatusOr<v1::SubmitResponse> Submit(const Backend& backend, const std::string& tenant,
                                     const v1::SubmitRequest& request) {
   SOLSTICE_RETURN_IF_ERROR(CheckAccepting(backend));
-  SOLSTICE_ASSIGN_OR_RETURN(
-      pipeline::ValidSubmission valid,
-      pipeline::Validate(request, *backend.catalog, backend.config->accept_inline_definitions()));
+  SOLSTICE_ASSIGN_OR_RETURN(pipeline::ValidSubmission valid,
+                            pipeline::Validate(request, *backend.catalog, backend.config->accept_inline_definitions()));
   SOLSTICE_RETURN_IF_ERROR(backend.pipeline->Admit(valid.submission.options()));
   state::Evaluations::Creation creation;
   creation.tenant = tenant;
@@ -76,8 +75,8 @@ grpc::ServerUnaryReactor* EvaluationsService::Get(grpc::CallbackServerContext* c
                                 });
 }
 
-grpc::ServerUnaryReactor* EvaluationsService::List(grpc::CallbackServerContext* context,
-                                                   const v1::ListRequest* request, v1::ListResponse* response) {
+grpc::ServerUnaryReactor* EvaluationsService::List(grpc::CallbackServerContext* context, const v1::ListRequest* request,
+                                                   v1::ListResponse* response) {
   return Answer<v1::ListResponse>(
       backend_, *backend_.executor, "List", context, response,
       [this, request](const std::string& tenant) { return backend_.evaluations->List(tenant, *request); });

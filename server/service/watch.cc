@@ -261,9 +261,8 @@ grpc::ServerWriteReactor<v1::Event>* StartWatch(const Backend& backend, WatchReg
   if (!tenant.ok()) return new RefusingReactor(tenant.status());
   Status valid = CheckRequest(request);
   if (!valid.ok()) return new RefusingReactor(valid);
-  return new WatchReactor(
-      backend, registry,
-      std::make_shared<WatchStream>(backend, *tenant, request.evaluation_id(), request.from_seq()));
+  return new WatchReactor(backend, registry,
+                          std::make_shared<WatchStream>(backend, *tenant, request.evaluation_id(), request.from_seq()));
 }
 
 }  // namespace solstice::service

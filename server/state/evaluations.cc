@@ -150,7 +150,8 @@ StatusOr<std::string> EvaluationsImpl::PlaceBundle(const Creation& creation, std
   std::string framed = Frame(creation.bundle);
   std::string digest = creation.bundle.digest();
   for (bool plain : {true, false}) {
-    // The digest leaves workloads out, so a folder with the same definition and other workloads gets a place of its own.
+    // The digest leaves workloads out, so a folder with the same definition and other workloads gets a place of its
+    // own.
     if (!plain) digest = base::StrCat(digest, "+", base::Hex(base::Sha256(framed)).substr(0, 16));
     StatusOr<std::string> known = store_->Get(keys::Bundle(creation.tenant, digest));
     if (known.ok() && *known == framed) return digest;
@@ -264,13 +265,13 @@ StatusOr<v1::ListResponse> EvaluationsImpl::List(const std::string& tenant, cons
   const std::string after = request.page_token().empty() ? "" : keys::NewestFirst(tenant, request.page_token());
   std::vector<std::string> ids;
   // One more than is looked at tells whether there is another page.
-  SOLSTICE_RETURN_IF_ERROR(store_->Scan(keys::NewestFirstPrefix(tenant), after, false,
-                                        [&](std::string_view key, std::string_view) {
-                                          if (key == after) return true;
-                                          auto parts = keys::Parse(key);
-                                          if (parts) ids.push_back(keys::ComplementId(parts->rest));
-                                          return static_cast<int>(ids.size()) <= kMaxExamined;
-                                        }));
+  SOLSTICE_RETURN_IF_ERROR(
+      store_->Scan(keys::NewestFirstPrefix(tenant), after, false, [&](std::string_view key, std::string_view) {
+        if (key == after) return true;
+        auto parts = keys::Parse(key);
+        if (parts) ids.push_back(keys::ComplementId(parts->rest));
+        return static_cast<int>(ids.size()) <= kMaxExamined;
+      }));
   v1::ListResponse response;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (response.evaluations_size() == wanted || static_cast<int>(i) == kMaxExamined) {

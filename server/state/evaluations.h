@@ -30,12 +30,12 @@ class Evaluations {
     std::string tenant;
     std::string client_request_id;  // may be empty
     v1::StoredSubmission submission;
-    v1::DefinitionBundle bundle;    // stored once per tenant and digest
-    v1::Evaluation fields;          // definition, solution, solution_digest, protocol: copied into the new evaluation
+    v1::DefinitionBundle bundle;  // stored once per tenant and digest
+    v1::Evaluation fields;        // definition, solution, solution_digest, protocol: copied into the new evaluation
   };
   struct Created {
-    v1::Evaluation evaluation;      // state QUEUED, attempt 1, id "ev_<ULID>"
-    bool duplicate = false;         // client_request_id was known with the same request digest
+    v1::Evaluation evaluation;  // state QUEUED, attempt 1, id "ev_<ULID>"
+    bool duplicate = false;     // client_request_id was known with the same request digest
   };
   // Durable when it returns. ALREADY_EXISTS: client_request_id known with another request digest.
   virtual StatusOr<Created> Create(const Creation& creation) = 0;
@@ -61,8 +61,8 @@ class Evaluations {
   // `cache_key` the result is also stored for CachedResult.
   virtual StatusOr<v1::Evaluation> Complete(const std::string& tenant, const std::string& id, int attempt,
                                             const v1::Evaluation& result, const std::string& cache_key) = 0;
-  // An infrastructure failure: back to QUEUED with attempt + 1, or FAILED when `attempt` >= max_attempts. Results of the
-  // given-up attempt are dropped from the evaluation; its events stay in the log.
+  // An infrastructure failure: back to QUEUED with attempt + 1, or FAILED when `attempt` >= max_attempts. Results of
+  // the given-up attempt are dropped from the evaluation; its events stay in the log.
   virtual StatusOr<v1::Evaluation> GiveUpAttempt(const std::string& tenant, const std::string& id, int attempt,
                                                  const v1::ErrorStatus& why, int max_attempts) = 0;
   // Idempotent. FAILED_PRECONDITION when it ended otherwise.

@@ -10,8 +10,8 @@
 namespace solstice::state {
 namespace {
 
-using testing::HasSubstr;
 using absl::StatusCode;
+using testing::HasSubstr;
 
 using EvaluationsTest = StateTest;
 
@@ -200,8 +200,7 @@ TEST_F(EvaluationsTest, NothingHappensAfterTheEnd) {
   EXPECT_EQ(again->state(), v1::CANCELLED);
   EXPECT_EQ(evaluations_->Advance("local", e.id(), 1, v1::WAITING).status().code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(evaluations_->AppendWorkload("local", e.id(), 1, Workload("w")).code(), StatusCode::kFailedPrecondition);
-  EXPECT_EQ(evaluations_->Complete("local", e.id(), 1, Passed(), "k").status().code(),
-            StatusCode::kFailedPrecondition);
+  EXPECT_EQ(evaluations_->Complete("local", e.id(), 1, Passed(), "k").status().code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(evaluations_->CachedResult("local", "k").status().code(), StatusCode::kNotFound);
   ExpectSoundLog(*evaluations_, *evaluations_->Get("local", e.id()));
 

@@ -1,5 +1,5 @@
-// For tests: a Store that crashes. After `writes` further writes every call fails, as if the process were gone; the last
-// write is done or lost, as `applied` says: a crash can come before or after the data reached the disk.
+// For tests: a Store that crashes. After `writes` further writes every call fails, as if the process were gone; the
+// last write is done or lost, as `applied` says: a crash can come before or after the data reached the disk.
 #pragma once
 
 #include <string>

@@ -51,8 +51,9 @@ TEST(KeysTest, ComplementReversesOrderAndIsItsOwnInverse) {
 TEST(KeysTest, TenantGrammar) {
   for (const char* good : {"local", "a", "0", "team_1-x"}) EXPECT_TRUE(IsValidTenant(good)) << good;
   EXPECT_TRUE(IsValidTenant(std::string(64, 'a')));
-  for (const std::string& bad : {std::string(), std::string(65, 'a'), std::string("A"), std::string("a/b"),
-                                 std::string("a b"), std::string("a.b"), std::string("a\0b", 3), std::string("\xc3\xa4")}) {
+  for (const std::string& bad :
+       {std::string(), std::string(65, 'a'), std::string("A"), std::string("a/b"), std::string("a b"),
+        std::string("a.b"), std::string("a\0b", 3), std::string("\xc3\xa4")}) {
     EXPECT_FALSE(IsValidTenant(bad)) << bad;
   }
 }
@@ -60,9 +61,10 @@ TEST(KeysTest, TenantGrammar) {
 TEST(KeysTest, EvaluationIdGrammar) {
   EXPECT_TRUE(IsEvaluationId(kId));
   EXPECT_TRUE(IsEvaluationId("ev_" + base::NewUlid(1'700'000'000'000)));
-  for (const char* bad : {"", "ev_", "01HF7YAT00ABCDEFGHJKMNPQRS", "ev_01HF7YAT00ABCDEFGHJKMNPQR", "ev_01HF7YAT00ABCDEFGHJKMNPQRI",
-                          "ev_01hf7yat00abcdefghjkmnpqrs", "ev_81HF7YAT00ABCDEFGHJKMNPQRS", "ev_../../../../../../../../..",
-                          "job_01HF7YAT00ABCDEFGHJKMNPQRS"}) {
+  for (const char* bad :
+       {"", "ev_", "01HF7YAT00ABCDEFGHJKMNPQRS", "ev_01HF7YAT00ABCDEFGHJKMNPQR", "ev_01HF7YAT00ABCDEFGHJKMNPQRI",
+        "ev_01hf7yat00abcdefghjkmnpqrs", "ev_81HF7YAT00ABCDEFGHJKMNPQRS", "ev_../../../../../../../../..",
+        "job_01HF7YAT00ABCDEFGHJKMNPQRS"}) {
     EXPECT_FALSE(IsEvaluationId(bad)) << bad;
   }
 }

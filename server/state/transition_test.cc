@@ -12,11 +12,10 @@ namespace {
 TEST(TransitionTest, AllPairs) {
   using enum v1::EvaluationState;
   const std::set<std::pair<int, int>> legal = {
-      {QUEUED, COMPILING},    {QUEUED, COMPLETED},    {QUEUED, CANCELLED},    {COMPILING, WAITING},
-      {COMPILING, COMPLETED}, {COMPILING, CANCELLED}, {COMPILING, QUEUED},    {COMPILING, FAILED},
-      {WAITING, RUNNING},     {WAITING, COMPLETED},   {WAITING, CANCELLED},   {WAITING, QUEUED},
-      {WAITING, FAILED},      {RUNNING, COMPLETED},   {RUNNING, CANCELLED},   {RUNNING, QUEUED},
-      {RUNNING, FAILED},
+      {QUEUED, COMPILING},    {QUEUED, COMPLETED}, {QUEUED, CANCELLED}, {COMPILING, WAITING}, {COMPILING, COMPLETED},
+      {COMPILING, CANCELLED}, {COMPILING, QUEUED}, {COMPILING, FAILED}, {WAITING, RUNNING},   {WAITING, COMPLETED},
+      {WAITING, CANCELLED},   {WAITING, QUEUED},   {WAITING, FAILED},   {RUNNING, COMPLETED}, {RUNNING, CANCELLED},
+      {RUNNING, QUEUED},      {RUNNING, FAILED},
   };
   for (int from = v1::EvaluationState_MIN; from <= v1::EvaluationState_MAX; ++from) {
     for (int to = v1::EvaluationState_MIN; to <= v1::EvaluationState_MAX; ++to) {

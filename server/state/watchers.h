@@ -30,7 +30,8 @@ class Watchers {
   };
   struct Registry {
     base::Mutex mutex;
-    std::map<std::pair<std::string, std::string>, std::vector<std::shared_ptr<Watcher>>> watchers SOLSTICE_GUARDED_BY(mutex);
+    std::map<std::pair<std::string, std::string>, std::vector<std::shared_ptr<Watcher>>> watchers
+        SOLSTICE_GUARDED_BY(mutex);
   };
   class Handle;
 

@@ -46,7 +46,7 @@ TEST_P(HostileTest, GetsItsStatusAndAnHonestKernelPassesAfterIt) {
   const Faulty& faulty = GetParam();
   int exit_code = -1;
   core::Json json = server_->CliJson({"run", SourcePath(std::string("examples/faulty/") + faulty.file), "-d",
-                                      kDefinition, "--timeout", "3", "--no-cache"},
+                                      "rmsnorm_h2048", "--timeout", "3", "--no-cache"},
                                      &exit_code, 180);
   EXPECT_EQ(exit_code, faulty.exit_code) << json.Text(2);
   EXPECT_EQ(Text(json, "verdict"), faulty.status) << json.Text(2);
@@ -65,6 +65,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Faulty{"WrongResult", "wrong_result.cu", 1, "INCORRECT_NUMERICAL", {"output", "differ"}},
         Faulty{"HalfUnwritten", "half_unwritten.cu", 1, "INCORRECT_NUMERICAL", {"output"}},
+        Faulty{"IgnoredWeight", "ignored_weight.cu", 1, "INCORRECT_NUMERICAL", {"output", "differ"}},
+        Faulty{"BadPlan", "bad_plan.cu", 1, "INVALID_SUBMISSION", {"5", "4"}},
         Faulty{"OutOfBoundsWrite", "out_of_bounds_write.cu", 1, "RUNTIME_ERROR", {"out_of_bounds_write.cu:", "output"}},
         Faulty{"WriteToInput", "write_to_input.cu", 1, "RUNTIME_ERROR", {"write_to_input.cu:", "read-only"}},
         Faulty{"Misaligned", "misaligned.cu", 1, "RUNTIME_ERROR", {"misaligned.cu:", "multiple of"}},
@@ -77,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(HostileTest, IncludedFileLeavesNoTrace) {
   core::Json json =
-      server_->CliJson({"run", SourcePath("examples/faulty/include_passwd.cu"), "-d", kDefinition, "--no-cache"});
+      server_->CliJson({"run", SourcePath("examples/faulty/include_passwd.cu"), "-d", "rmsnorm_h2048", "--no-cache"});
   const std::string everything = json.Text();
   for (const char* secret : {"root:x", "nologin", "/bin/bash"}) {
     EXPECT_EQ(everything.find(secret), std::string::npos) << secret;
@@ -85,8 +87,8 @@ TEST_F(HostileTest, IncludedFileLeavesNoTrace) {
 }
 
 TEST_F(HostileTest, DeviceStateRunsUnrankedWhenAllowed) {
-  core::Json json = server_->CliJson(
-      {"run", SourcePath("examples/faulty/device_state.cu"), "-d", kDefinition, "--allow-device-state", "--no-cache"});
+  core::Json json = server_->CliJson({"run", SourcePath("examples/faulty/device_state.cu"), "-d", "rmsnorm_h2048",
+                                      "--allow-device-state", "--no-cache"});
   EXPECT_EQ(Text(json, "verdict"), "PASSED") << json.Text(2);
   EXPECT_FALSE(json.Find("ranked")->boolean());
   EXPECT_FALSE(json.Find("workloads")->array()[0].Find("warnings")->array().empty());
@@ -100,7 +102,8 @@ TEST_F(HostileTest, RequestErrorsAreNoVerdicts) {
   };
   const std::string honest = SourcePath("examples/fused_add_rmsnorm.cu");
   for (const Request& request : std::vector<Request>{
-           {{"run", SourcePath("examples/faulty/bad_plan.cu"), "-d", kDefinition}, "INVALID_ARGUMENT"},
+           {{"run", folder.Write("plan.cu", "//@ launch k grid=(1 block=(32) args=()\n"), "-d", kDefinition},
+            "INVALID_ARGUMENT"},
            {{"run", honest, "-d", "no_such_definition"}, "NOT_FOUND"},
            {{"run", folder.Write("big.cu", std::string((1 << 20) + 1, ' ')), "-d", kDefinition}, "INVALID_ARGUMENT"}}) {
     int exit_code = 0;

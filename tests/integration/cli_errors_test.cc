@@ -72,8 +72,6 @@ TEST_F(CliErrorsTest, Plans) {
                 "kernel.cu:1");
   ExpectRefused(Run(Kernel("\n//@ launch k grid=(1) block=(32) args=(hidden_state)\n")), "INVALID_ARGUMENT",
                 "kernel.cu:2");
-  ExpectRefused(Run(SourcePath("examples/faulty/bad_plan.cu"), "fused_add_rmsnorm_h2048"), "INVALID_ARGUMENT",
-                "bad_plan.cu:");
 }
 
 TEST_F(CliErrorsTest, Options) {

@@ -59,8 +59,8 @@ TEST(CrashTest, ServerKilledAtManyMoments) {
 
 TEST(CrashTest, KilledServerLeavesNoWorkers) {
   TestServer server;
-  core::Json json =
-      server.CliJson({"submit", SourcePath("examples/faulty/endless_loop.cu"), "-d", kDefinition, "--timeout", "100"});
+  core::Json json = server.CliJson(
+      {"submit", SourcePath("examples/faulty/endless_loop.cu"), "-d", "rmsnorm_h2048", "--timeout", "100"});
   for (int i = 0; i < 200 && server.Workers("run").empty(); ++i) Sleep(50);
   std::vector<pid_t> workers;
   for (const char* role : {"compile", "judge", "run"}) {

@@ -104,7 +104,7 @@ TEST_F(ServiceFlowTest, SubmitWatchShowAndIdempotency) {
 
 TEST_F(ServiceFlowTest, CancelEndsAnEndlessKernelAndTheNextPasses) {
   core::Json submitted = server_->CliJson(
-      {"submit", SourcePath("examples/faulty/endless_loop.cu"), "-d", kDefinition, "--timeout", "100"});
+      {"submit", SourcePath("examples/faulty/endless_loop.cu"), "-d", "rmsnorm_h2048", "--timeout", "100"});
   const std::string id = Text(submitted, "evaluation_id");
   for (int i = 0; i < 300; ++i) {
     if (Text(server_->CliJson({"show", id}), "state") == "RUNNING") break;
@@ -174,15 +174,15 @@ TEST(InterruptTest, CtrlCCancelsRunAndDetachesWatch) {
     return newest_state();
   };
   BackgroundProgram run(
-      start({"run", SourcePath("examples/faulty/endless_loop.cu"), "-d", kDefinition, "--timeout", "100"}),
+      start({"run", SourcePath("examples/faulty/endless_loop.cu"), "-d", "rmsnorm_h2048", "--timeout", "100"}),
       folder.path() + "/run.log");
   ASSERT_EQ(wait_for("RUNNING"), "RUNNING");
   run.Signal(SIGINT);
   EXPECT_EQ(run.Wait(20).value_or(-1), 130);
   EXPECT_EQ(newest_state(), "CANCELLED");
 
-  core::Json submitted = server.CliJson(
-      {"submit", SourcePath("examples/faulty/endless_loop.cu"), "-d", kDefinition, "--timeout", "100", "--no-cache"});
+  core::Json submitted = server.CliJson({"submit", SourcePath("examples/faulty/endless_loop.cu"), "-d", "rmsnorm_h2048",
+                                         "--timeout", "100", "--no-cache"});
   ASSERT_EQ(wait_for("RUNNING"), "RUNNING");
   BackgroundProgram watch(start({"watch", Text(submitted, "evaluation_id")}), folder.path() + "/watch.log");
   std::this_thread::sleep_for(std::chrono::milliseconds(500));

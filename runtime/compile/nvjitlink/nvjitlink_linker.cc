@@ -63,7 +63,8 @@ StatusOr<Linker::Output> NvJitLinkLinker::Link(const std::string& input, bool in
   nvJitLinkHandle handle = nullptr;
   nvJitLinkResult created = api_.create(&handle, static_cast<uint32_t>(list.size()), list.data());
   if (created != NVJITLINK_SUCCESS) {
-    return base::Internal(StrCat("nvJitLink: create: code ", static_cast<int>(created), " for options ", base::Join(options, " ")));
+    return base::Internal(
+        StrCat("nvJitLink: create: code ", static_cast<int>(created), " for options ", base::Join(options, " ")));
   }
   struct Destroyer {
     const Api& api;
@@ -73,8 +74,8 @@ StatusOr<Linker::Output> NvJitLinkLinker::Link(const std::string& input, bool in
 
   Output output;
   // Complete returns success even after a failed add.
-  nvJitLinkResult added =
-      api_.add(handle, input_is_ptx ? NVJITLINK_INPUT_PTX : NVJITLINK_INPUT_LTOIR, input.data(), input.size(), name.c_str());
+  nvJitLinkResult added = api_.add(handle, input_is_ptx ? NVJITLINK_INPUT_PTX : NVJITLINK_INPUT_LTOIR, input.data(),
+                                   input.size(), name.c_str());
   nvJitLinkResult completed = added == NVJITLINK_SUCCESS ? api_.complete(handle) : added;
   output.log = Text(handle, api_.error_size, api_.error) + Text(handle, api_.info_size, api_.info);
   if (completed != NVJITLINK_SUCCESS) {
@@ -86,7 +87,8 @@ StatusOr<Linker::Output> NvJitLinkLinker::Link(const std::string& input, bool in
   bool to_ptx = std::find(options.begin(), options.end(), "-ptx") != options.end();
   size_t size = 0;
   nvJitLinkResult sized = to_ptx ? api_.ptx_size(handle, &size) : api_.cubin_size(handle, &size);
-  if (sized != NVJITLINK_SUCCESS) return base::Internal(StrCat("nvJitLink: image size: code ", static_cast<int>(sized)));
+  if (sized != NVJITLINK_SUCCESS)
+    return base::Internal(StrCat("nvJitLink: image size: code ", static_cast<int>(sized)));
   output.image.resize(size);
   nvJitLinkResult fetched = to_ptx ? api_.ptx(handle, output.image.data()) : api_.cubin(handle, output.image.data());
   if (fetched != NVJITLINK_SUCCESS) return base::Internal(StrCat("nvJitLink: image: code ", static_cast<int>(fetched)));
@@ -102,7 +104,8 @@ StatusOr<std::unique_ptr<Linker>> OpenNvJitLink(const std::string& library_path)
   nvJitLinkResult (*version)(unsigned*, unsigned*) = nullptr;
   SOLSTICE_RETURN_IF_ERROR(library.Find("nvJitLinkVersion", &version));
   unsigned major = 0, minor = 0;
-  if (version(&major, &minor) != NVJITLINK_SUCCESS) return base::FailedPrecondition(StrCat(library_path, ": nvJitLinkVersion failed"));
+  if (version(&major, &minor) != NVJITLINK_SUCCESS)
+    return base::FailedPrecondition(StrCat(library_path, ": nvJitLinkVersion failed"));
   std::string end = StrCat("_", major, "_", minor);
   Api api{};
   SOLSTICE_RETURN_IF_ERROR(library.Find("__nvJitLinkCreate" + end, &api.create));
@@ -117,8 +120,8 @@ StatusOr<std::unique_ptr<Linker>> OpenNvJitLink(const std::string& library_path)
   SOLSTICE_RETURN_IF_ERROR(library.Find("__nvJitLinkGetErrorLog" + end, &api.error));
   SOLSTICE_RETURN_IF_ERROR(library.Find("__nvJitLinkGetInfoLogSize" + end, &api.info_size));
   SOLSTICE_RETURN_IF_ERROR(library.Find("__nvJitLinkGetInfoLog" + end, &api.info));
-  return std::unique_ptr<Linker>(new NvJitLinkLinker(
-      api, VersionText(static_cast<int>(major), static_cast<int>(minor), library.build_id())));
+  return std::unique_ptr<Linker>(
+      new NvJitLinkLinker(api, VersionText(static_cast<int>(major), static_cast<int>(minor), library.build_id())));
 }
 
 }  // namespace solstice::compile

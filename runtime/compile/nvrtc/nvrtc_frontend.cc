@@ -124,9 +124,11 @@ StatusOr<Frontend::Output> NvrtcFrontend::Compile(const Input& input) {
 StatusOr<std::unique_ptr<Frontend>> OpenNvrtc(const std::string& library_path) {
   // NVRTC opens its builtins by name at the first compile; opened beside it beforehand, the loader finds those.
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(library_path).parent_path(), error)) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::filesystem::path(library_path).parent_path(), error)) {
     std::string name = entry.path().filename().string();
-    if (name.rfind("libnvrtc-builtins.so.", 0) == 0) SOLSTICE_RETURN_IF_ERROR(OpenLibrary(entry.path().string()).status());
+    if (name.rfind("libnvrtc-builtins.so.", 0) == 0)
+      SOLSTICE_RETURN_IF_ERROR(OpenLibrary(entry.path().string()).status());
   }
   SOLSTICE_ASSIGN_OR_RETURN(Library library, OpenLibrary(library_path));
   Api api{};
@@ -143,7 +145,8 @@ StatusOr<std::unique_ptr<Frontend>> OpenNvrtc(const std::string& library_path) {
   SOLSTICE_RETURN_IF_ERROR(library.Find("nvrtcGetLTOIR", &api.lto));
   int major = 0, minor = 0;
   nvrtcResult result = api.version(&major, &minor);
-  if (result != NVRTC_SUCCESS) return base::FailedPrecondition(StrCat(library_path, ": nvrtcVersion: ", api.error_string(result)));
+  if (result != NVRTC_SUCCESS)
+    return base::FailedPrecondition(StrCat(library_path, ": nvrtcVersion: ", api.error_string(result)));
   return std::unique_ptr<Frontend>(new NvrtcFrontend(api, VersionText(major, minor, library.build_id())));
 }
 

@@ -267,6 +267,14 @@ bool Decoder::DecodeCompare(const ptx::Instruction& in, Modifiers& m) {
   uint32_t d = kNoOperand, e = kNoOperand;
   const Operand& destination = in.operands[0];
   if (is_set) {
+    // A packed comparison fills a packed or 32-bit destination, any other a plain one.
+    const Type to = m.types[0];
+    const bool packed = key.type == Type::kF16x2 || key.type == Type::kBf16x2;
+    const bool wide = to == Type::kF16x2 || to == Type::kBf16x2;
+    const bool word = to == Type::kU32 || to == Type::kS32;
+    const bool plain =
+        word || to == Type::kF32 || to == Type::kU16 || to == Type::kS16 || to == Type::kF16 || to == Type::kBf16;
+    if (packed ? !wide && !word : !plain) return Fail();
     d = Destination(destination, m.types[0]);
   } else if (destination.kind == Operand::Kind::kPair) {
     if (destination.elements.size() != 2) return Fail();
@@ -312,6 +320,7 @@ bool Decoder::DecodeConvert(const ptx::Instruction& in, Modifiers& m) {
   key.op = Alu::kCvt;
   key.type = m.types[0];
   key.source = m.types[1];
+  if (TypeBytes(key.type) > 8 || TypeBytes(key.source) > 8) return Fail();
   const bool pair = in.operands.size() == 3;
   const uint32_t a = Source(in.operands[1], key.source);
   const uint32_t b = pair ? Source(in.operands[2], key.source) : kNoOperand;

@@ -47,7 +47,11 @@ bool Decoder::DecodeBits(const ptx::Instruction& in, Modifiers& m) {
     key.op = name == "lop3" ? Alu::kLop3 : Alu::kPrmt;
     second = third = Type::kB32;
   } else if (name == "dp4a" || name == "dp2a") {
+    // Only u32 and s32 are dot products' types; the loops rely on it.
     if (m.types.size() != 2) return Fail();
+    for (const Type type : m.types) {
+      if (type != Type::kU32 && type != Type::kS32) return Fail();
+    }
     key.op = name == "dp4a" ? Alu::kDp4a : Alu::kDp2a;
     key.source = m.types[1];
     if (name == "dp2a") {

@@ -189,7 +189,9 @@ bool Decoder::DecodeSync(const ptx::Instruction& in, Modifiers& m) {
   }
   if (name == "match") {
     const bool all = m.Take("all");
-    if ((!all && !m.Take("any")) || m.types.size() != 1 || !Has(in, 3, 3)) return Fail();
+    if ((!all && !m.Take("any")) || m.types.size() != 1 || TypeBytes(m.types[0]) < 4 || !Has(in, 3, 3)) {
+      return Fail();
+    }
     destination(Type::kB32);
     const uint32_t a = Source(operands[1], m.types[0]), mask = Source(operands[2], Type::kB32);
     Op& op = Emit(&ExecMatch);

@@ -214,6 +214,16 @@ ExecFn FindResize(int from, int to, bool sign) {
 
 void ExecSpecial(Warp& w, const Op& op) {
   const Special special = static_cast<Special>(op.kind);
+  const bool by_lane = special <= Special::kTidZ || special == Special::kLaneid ||
+                       (special >= Special::kLanemaskEq && special <= Special::kLanemaskGe);
+  if (op.bytes == 4 && w.mask == kAllLanes && special <= Special::kTidZ) {
+    std::memcpy(w.Dst<uint32_t>(op.d), w.tid[op.kind], sizeof w.tid[0]);
+    return;
+  }
+  if (op.bytes == 4 && w.mask == kAllLanes && !by_lane) {
+    std::fill_n(w.Dst<uint32_t>(op.d), kLanes, static_cast<uint32_t>(SpecialValue(w, special, 0)));
+    return;
+  }
   ForMask(w.mask, [&](int i) {
     const uint64_t value = SpecialValue(w, special, i);
     if (op.bytes == 2) w.Dst<uint16_t>(op.d)[i] = static_cast<uint16_t>(value);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <thread>
 
 #include "runtime/base/strings.h"
@@ -55,7 +56,7 @@ bool Finish(Launch& launch, Block& block) {
   return false;
 }
 
-void Work(Launch& launch) {
+void RunBlocks(Launch& launch) {
   Block block;
   PrepareBlock(block, launch);
   const uint64_t blocks = launch.blocks();
@@ -84,6 +85,18 @@ void Work(Launch& launch) {
       return;
     }
     if (!Finish(launch, block)) return;
+  }
+}
+
+// Local memory grows while a kernel runs; without memory for it the launch ends, not the process.
+void Work(Launch& launch) {
+  try {
+    RunBlocks(launch);
+  } catch (const std::bad_alloc&) {
+    RunOutcome outcome;
+    outcome.set_kind(RunOutcome::OUT_OF_MEMORY);
+    outcome.set_reason(StrCat(launch.program->entry, ": no host memory for its registers and local memory"));
+    Fail(launch, outcome);
   }
 }
 

@@ -210,9 +210,9 @@ StatusOr<Opened> OpenWithMark(const std::string& path, bool accept_loss) {
   }
   // Checked first, lest an empty data base be made where a full one is missing.
   if (mark->value() > 0 && !database_existed && !accept_loss) {
-    return base::DataLoss(base::StrCat(folder, ": no data base, but writes up to number ", mark->value(),
-                                       " had been acknowledged"),
-                          kAcceptLoss);
+    return base::DataLoss(
+        base::StrCat(folder, ": no data base, but writes up to number ", mark->value(), " had been acknowledged"),
+        kAcceptLoss);
   }
   rocksdb::DB* raw = nullptr;
   rocksdb::Status opened = rocksdb::DB::Open(DatabaseOptions(), folder, &raw);

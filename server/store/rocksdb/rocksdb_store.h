@@ -1,7 +1,7 @@
 // The one durable Store: RocksDB in a folder of its own, with a high-water mark beside it.
 //
-// Layout of the folder: `db/` (RocksDB), `mark` (the high-water mark, see mark.h), `owner` (locked while open, holds the
-// owner's process id). docs/formats/store.md describes the files.
+// Layout of the folder: `db/` (RocksDB), `mark` (the high-water mark, see mark.h), `owner` (locked while open, holds
+// the owner's process id). docs/formats/store.md describes the files.
 #pragma once
 
 #include <chrono>

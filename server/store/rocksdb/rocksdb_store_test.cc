@@ -24,8 +24,7 @@ using testing::HasSubstr;
 
 class RocksDbStoreTest : public testing::Test {
  protected:
-  RocksDbStoreTest()
-      : folder_(base::StrCat(testing::TempDir(), "/solstice_store_", base::Hex(base::RandomBytes(8)))) {}
+  RocksDbStoreTest() : folder_(base::StrCat(testing::TempDir(), "/solstice_store_", base::Hex(base::RandomBytes(8)))) {}
   ~RocksDbStoreTest() override { std::filesystem::remove_all(folder_); }
 
   StatusOr<std::unique_ptr<Store>> Open(bool accept_loss = false) {
@@ -42,10 +41,13 @@ class RocksDbStoreTest : public testing::Test {
   static std::vector<std::string> Keys(const Store& store, std::string_view prefix, std::string_view start,
                                        bool reverse) {
     std::vector<std::string> keys;
-    EXPECT_TRUE(store.Scan(prefix, start, reverse, [&](std::string_view key, std::string_view) {
-      keys.emplace_back(key);
-      return true;
-    }).ok());
+    EXPECT_TRUE(store
+                    .Scan(prefix, start, reverse,
+                          [&](std::string_view key, std::string_view) {
+                            keys.emplace_back(key);
+                            return true;
+                          })
+                    .ok());
     return keys;
   }
   // What a disk that lost its newest writes looks like.
@@ -92,10 +94,13 @@ TEST_F(RocksDbStoreTest, ScansStayInsideThePrefix) {
   EXPECT_EQ(Keys(**store, "", "", false).size(), 7u);
   EXPECT_THAT(Keys(**store, "x", "", true), ElementsAre());
   int visits = 0;
-  ASSERT_TRUE((*store)->Scan("b/", "", false, [&](std::string_view, std::string_view) {
-    ++visits;
-    return false;
-  }).ok());
+  ASSERT_TRUE((*store)
+                  ->Scan("b/", "", false,
+                         [&](std::string_view, std::string_view) {
+                           ++visits;
+                           return false;
+                         })
+                  .ok());
   EXPECT_EQ(visits, 1);
 }
 

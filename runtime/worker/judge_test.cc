@@ -1,0 +1,284 @@
+// Judge and runner against each other in one process, each with an emulator of its own.
+#include "runtime/worker/judge.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "runtime/base/strings.h"
+#include "runtime/device/emulator/emulator.h"
+#include "runtime/worker/devices.h"
+#include "runtime/worker/runner.h"
+#include "runtime/worker/worker_test_support.h"
+
+namespace solstice::worker {
+namespace {
+
+using base::StrCat;
+using testing::HasSubstr;
+using v1::internal::Prepared;
+using v1::internal::RunOutcome;
+using v1::internal::Verified;
+using v1::internal::WorkerRequest;
+
+class JudgeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto judge = Judge::Create([] { return OpenDevice(v1::EMULATOR, 0); });
+    ASSERT_TRUE(judge.ok()) << judge.status();
+    judge_ = *std::move(judge);
+    runner_ = std::make_unique<Runner>(device::MakeEmulator());
+  }
+
+  Answer LoadReference(const std::string& ptx) {
+    WorkerRequest request;
+    *request.mutable_load() = ProgramOf(ptx);
+    auto answer = judge_->Handle(request);
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    return *std::move(answer);
+  }
+  Prepared Prepare(const v1::internal::Prepare& prepare) {
+    WorkerRequest request;
+    *request.mutable_prepare() = prepare;
+    auto answer = judge_->Handle(request);
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    if (!answer.ok()) return {};
+    descriptors_ = std::move(answer->descriptors);
+    return answer->reply.prepared();
+  }
+  // Loads and runs as the runner would; descriptors are duplicated, as they are when they travel.
+  RunOutcome Run(const std::string& ptx, const Prepared& prepared) {
+    WorkerRequest request;
+    *request.mutable_load() = ProgramOf(ptx);
+    auto loaded = runner_->Handle(request, {});
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+    request.Clear();
+    *request.mutable_run()->mutable_plan() = prepared.plan();
+    std::vector<base::UniqueFd> copies;
+    for (const base::UniqueFd& fd : descriptors_) copies.emplace_back(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+    auto answer = runner_->Handle(request, std::move(copies));
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    if (!answer.ok()) return {};
+    EXPECT_EQ(answer->last, answer->reply.outcome().kind() != RunOutcome::OK);
+    return answer->reply.outcome();
+  }
+  Verified Verify() {
+    WorkerRequest request;
+    request.mutable_verify();
+    auto answer = judge_->Handle(request);
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    return answer.ok() ? answer->reply.verified() : Verified();
+  }
+  // Flips a byte of buffer `index` at `at` from its tensor's start, behind everyone's back.
+  void Damage(const Prepared& prepared, int index, int64_t at) {
+    off_t place = prepared.plan().buffers(index).offset() + at;
+    char byte;
+    ASSERT_EQ(pread(descriptors_[static_cast<size_t>(index)].get(), &byte, 1, place), 1);
+    byte = static_cast<char>(byte ^ 1);
+    ASSERT_EQ(pwrite(descriptors_[static_cast<size_t>(index)].get(), &byte, 1, place), 1);
+  }
+
+  std::unique_ptr<Judge> judge_;
+  std::unique_ptr<Runner> runner_;
+  std::vector<base::UniqueFd> descriptors_;
+};
+
+TEST_F(JudgeTest, RightAnswerPasses) {
+  LoadReference(AffinePtx());
+  for (int variant = 0; variant < 3; ++variant) {
+    v1::internal::Prepare prepare = AffinePrepare(1000);
+    prepare.set_variant(variant);
+    Prepared prepared = Prepare(prepare);
+    ASSERT_EQ(prepared.verdict(), v1::VERDICT_UNSPECIFIED) << prepared.reason();
+    ASSERT_EQ(prepared.plan().buffers_size(), 2);
+    ASSERT_EQ(descriptors_.size(), 2u);
+    EXPECT_EQ(prepared.plan().buffers(0).bytes(), 4000);
+    EXPECT_GE(prepared.plan().buffers(0).offset(), 256);
+    RunOutcome outcome = Run(AffinePtx(), prepared);
+    ASSERT_EQ(outcome.kind(), RunOutcome::OK) << outcome.DebugString();
+    Verified verified = Verify();
+    EXPECT_EQ(verified.verdict(), v1::PASSED) << verified.DebugString();
+    ASSERT_EQ(verified.outputs_size(), 1);
+    EXPECT_EQ(verified.outputs(0).name(), "y");
+    EXPECT_EQ(verified.outputs(0).matched_ratio(), 1);
+  }
+}
+
+TEST_F(JudgeTest, WrongAnswerFails) {
+  LoadReference(AffinePtx());
+  Prepared prepared = Prepare(AffinePrepare(1000));
+  ASSERT_EQ(Run(AffinePtx("0f40400000"), prepared).kind(), RunOutcome::OK);
+  Verified verified = Verify();
+  EXPECT_EQ(verified.verdict(), v1::INCORRECT_NUMERICAL) << verified.reason();
+}
+
+TEST_F(JudgeTest, NothingWrittenFails) {
+  LoadReference(AffinePtx());
+  Prepare(AffinePrepare(1000));
+  EXPECT_EQ(Verify().verdict(), v1::INCORRECT_NUMERICAL) << "outputs are poisoned";
+}
+
+TEST_F(JudgeTest, LastAnswerIsNotLeftInTheOutput) {
+  LoadReference(AffinePtx());
+  Prepared prepared = Prepare(AffinePrepare(1000));
+  Run(AffinePtx(), prepared);
+  EXPECT_EQ(Verify().verdict(), v1::PASSED);
+  Prepare(AffinePrepare(1000));
+  EXPECT_EQ(Verify().verdict(), v1::INCORRECT_NUMERICAL);
+}
+
+TEST_F(JudgeTest, DamagedGuardsAreRuntimeErrors) {
+  LoadReference(AffinePtx());
+  for (int64_t at : {int64_t{-1}, int64_t{-256}, int64_t{4000}}) {
+    Prepared prepared = Prepare(AffinePrepare(1000));
+    Run(AffinePtx(), prepared);
+    Damage(prepared, 1, at);
+    Verified verified = Verify();
+    EXPECT_EQ(verified.verdict(), v1::RUNTIME_ERROR);
+    EXPECT_THAT(verified.reason(), HasSubstr("guard damaged: 1 byte"));
+    EXPECT_THAT(verified.reason(), HasSubstr("output 'y'"));
+  }
+}
+
+TEST_F(JudgeTest, DamageOutweighsWrongNumbers) {
+  LoadReference(AffinePtx());
+  Prepared prepared = Prepare(AffinePrepare(1000));
+  Damage(prepared, 1, 4000);
+  EXPECT_EQ(Verify().verdict(), v1::RUNTIME_ERROR);
+}
+
+TEST_F(JudgeTest, InputsAreExportedReadOnly) {
+  LoadReference(AffinePtx());
+  Prepared prepared = Prepare(AffinePrepare(1000));
+  char byte = 0;
+  EXPECT_LT(pwrite(descriptors_[0].get(), &byte, 1, prepared.plan().buffers(0).offset()), 0);
+}
+
+TEST_F(JudgeTest, WritesByKernelsFault) {
+  LoadReference(AffinePtx());
+  const struct {
+    const char* instruction;
+    v1::internal::Fault::Kind kind;
+  } cases[] = {{"  st.global.f32 [%rd6], %f2;\n", v1::internal::Fault::READ_ONLY_WRITE},
+               {"  st.global.f32 [%rd4+4000], %f2;\n", v1::internal::Fault::OUT_OF_BOUNDS},
+               {"  st.global.f32 [%rd4+-4], %f2;\n", v1::internal::Fault::OUT_OF_BOUNDS}};
+  for (const auto& bad : cases) {
+    runner_ = std::make_unique<Runner>(device::MakeEmulator());
+    Prepared prepared = Prepare(AffinePrepare(1000));
+    RunOutcome outcome = Run(AffinePtx("0f40000000", bad.instruction), prepared);
+    EXPECT_EQ(outcome.kind(), RunOutcome::FAULT) << bad.instruction;
+    EXPECT_EQ(outcome.fault().kind(), bad.kind) << outcome.DebugString();
+    EXPECT_THAT(outcome.fault().message(), HasSubstr("plan line 1"));
+  }
+}
+
+TEST_F(JudgeTest, PlanThatDoesNotBindIsAVerdict) {
+  LoadReference(AffinePtx());
+  Prepared prepared = Prepare(AffinePrepare(1000, "launch affine grid=(1) block=(128) args=(x, y)"));
+  EXPECT_EQ(prepared.verdict(), v1::INVALID_SUBMISSION) << prepared.reason();
+  EXPECT_FALSE(prepared.reason().empty());
+  EXPECT_TRUE(descriptors_.empty());
+  WorkerRequest request;
+  request.mutable_verify();
+  EXPECT_EQ(judge_->Handle(request).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(JudgeTest, FailingReferenceIsItsFault) {
+  LoadReference(AffinePtx("0f40000000", "  st.global.f32 [%rd6], %f2;\n"));
+  Prepared prepared = Prepare(AffinePrepare(1000));
+  EXPECT_EQ(prepared.verdict(), v1::INVALID_REFERENCE);
+  EXPECT_THAT(prepared.reason(), HasSubstr("reference failed"));
+  // The judge goes on with a device that is not spoilt, without being told the reference again.
+  prepared = Prepare(AffinePrepare(1000));
+  EXPECT_EQ(prepared.verdict(), v1::INVALID_REFERENCE);
+  LoadReference(AffinePtx());
+  EXPECT_EQ(Prepare(AffinePrepare(1000)).verdict(), v1::VERDICT_UNSPECIFIED);
+}
+
+TEST_F(JudgeTest, EndlessReferenceIsItsFault) {
+  LoadReference(AffinePtx("0f40000000", "$L_again: bra $L_again;\n"));
+  v1::internal::Prepare prepare = AffinePrepare(1000);
+  prepare.set_timeout_s(0.2);
+  Prepared prepared = Prepare(prepare);
+  EXPECT_EQ(prepared.verdict(), v1::INVALID_REFERENCE) << prepared.reason();
+}
+
+TEST_F(JudgeTest, EmptyTensorsAreLegal) {
+  LoadReference(AffinePtx());
+  Prepared prepared = Prepare(AffinePrepare(0));
+  ASSERT_EQ(prepared.verdict(), v1::VERDICT_UNSPECIFIED) << prepared.reason();
+  EXPECT_EQ(prepared.plan().operations_size(), 0) << "a grid of zero is left out";
+  EXPECT_EQ(Run(AffinePtx(), prepared).kind(), RunOutcome::OK);
+  EXPECT_EQ(Verify().verdict(), v1::PASSED);
+}
+
+TEST_F(JudgeTest, ReleaseDropsTheBuffers) {
+  LoadReference(AffinePtx());
+  Prepare(AffinePrepare(1000));
+  WorkerRequest request;
+  request.mutable_verify()->set_release(true);
+  EXPECT_TRUE(judge_->Handle(request).ok());
+  request.mutable_verify()->set_release(false);
+  EXPECT_FALSE(judge_->Handle(request).ok());
+}
+
+TEST_F(JudgeTest, MisuseIsAStatus) {
+  WorkerRequest request;
+  *request.mutable_prepare() = AffinePrepare(10);
+  EXPECT_EQ(judge_->Handle(request).status().code(), absl::StatusCode::kFailedPrecondition) << "no reference";
+  request.mutable_run();
+  EXPECT_EQ(judge_->Handle(request).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(JudgeTest, RunnerChecksWhatItIsSent) {
+  LoadReference(AffinePtx());
+  Prepared prepared = Prepare(AffinePrepare(1000));
+  WorkerRequest request;
+  *request.mutable_run()->mutable_plan() = prepared.plan();
+  EXPECT_EQ(runner_->Handle(request, {}).status().code(), absl::StatusCode::kInvalidArgument) << "no descriptors";
+  auto copies = [this] {
+    std::vector<base::UniqueFd> made;
+    for (const base::UniqueFd& fd : descriptors_) made.emplace_back(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+    return made;
+  };
+  EXPECT_EQ(runner_->Handle(request, copies()).status().code(), absl::StatusCode::kFailedPrecondition) << "not loaded";
+  WorkerRequest load;
+  *load.mutable_load() = ProgramOf(AffinePtx());
+  ASSERT_TRUE(runner_->Handle(load, {}).ok());
+  for (int64_t offset : {int64_t{-256}, int64_t{1}, int64_t{1} << 40}) {
+    request.mutable_run()->mutable_plan()->mutable_buffers(1)->set_offset(offset);
+    EXPECT_EQ(runner_->Handle(request, copies()).status().code(), absl::StatusCode::kInvalidArgument) << offset;
+  }
+  *request.mutable_run()->mutable_plan() = prepared.plan();
+  // Claims more memory than the descriptor has.
+  request.mutable_run()->mutable_plan()->mutable_buffers(1)->set_mapped_bytes(int64_t{1} << 30);
+  EXPECT_FALSE(runner_->Handle(request, copies()).ok());
+  // A pipe instead of memory.
+  *request.mutable_run()->mutable_plan() = prepared.plan();
+  auto wrong = copies();
+  int pipe_fds[2];
+  ASSERT_EQ(pipe(pipe_fds), 0);
+  close(pipe_fds[1]);
+  wrong[0] = base::UniqueFd(pipe_fds[0]);
+  EXPECT_FALSE(runner_->Handle(request, std::move(wrong)).ok());
+  request.mutable_compile();
+  EXPECT_EQ(runner_->Handle(request, {}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(JudgeTest, RunnerDeadline) {
+  LoadReference(AffinePtx());
+  Prepared prepared = Prepare(AffinePrepare(1000));
+  WorkerRequest request;
+  *request.mutable_load() = ProgramOf(AffinePtx("0f40000000", "$L_again: bra $L_again;\n"));
+  ASSERT_TRUE(runner_->Handle(request, {}).ok());
+  *request.mutable_run()->mutable_plan() = prepared.plan();
+  request.mutable_run()->set_timeout_s(0.2);
+  auto answer = runner_->Handle(request, std::move(descriptors_));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->reply.outcome().kind(), RunOutcome::TIMEOUT);
+  EXPECT_TRUE(answer->last);
+}
+
+}  // namespace
+}  // namespace solstice::worker
