@@ -132,8 +132,12 @@ std::string RenderEvaluation(const v1::Evaluation& evaluation) {
               : "-"});
   }
   if (rows.size() > 1) out += Table(rows) + "\n";
+  std::string last_reason;
   for (const auto& result : evaluation.workloads()) {
     if (result.reason().empty() && result.warnings().empty()) continue;
+    // What all workloads share (a compile error, say) is told once.
+    if (!result.reason().empty() && result.reason() == last_reason) continue;
+    last_reason = result.reason();
     out += StrCat(Clean(result.uuid()), ": ", Clean(result.reason()), "\n");
     if (!result.mend().empty()) out += StrCat("  mend: ", Clean(result.mend()), "\n");
     for (const auto& warning : result.warnings()) out += StrCat("  warning: ", Clean(warning), "\n");

@@ -101,7 +101,7 @@ class Compiler {
 };
 
 // What the parent stores when it had to kill a compiler process. Time: COMPILE_ERROR "compile time limit"; memory:
-// RESOURCE_EXCEEDED. Toolchain and key are the caller's.
+// COMPILE_ERROR "compile memory limit". Toolchain and key are the caller's.
 v1::internal::Program TimeLimitProgram(const v1::internal::ProgramSource& source,
                                        const v1::internal::CompileLimits& limits);
 v1::internal::Program MemoryLimitProgram(const v1::internal::ProgramSource& source,

@@ -235,9 +235,11 @@ StatusOr<bool> Job::CompileToLtoIr() {
   SOLSTICE_ASSIGN_OR_RETURN(compiled_, frontend_.Compile(input_));
   log_ = ScrubLog(compiled_.log, config_.include_paths);
   if (compiled_.ok) return true;
-  if (compiled_.exhausted) {
-    return Reject(v1::RESOURCE_EXCEEDED,
-                  StrCat("the front end ran out of memory or failed inside: ", base::Utf8Prefix(base::Trim(log_), 200)),
+  // At its memory limit the front end mostly ends with a diagnostic instead of a code.
+  if (compiled_.exhausted || log_.find("catastrophic error: out of memory") != std::string::npos) {
+    return Reject(v1::COMPILE_ERROR,
+                  StrCat("compile memory limit: the front end ran out of memory or failed inside: ",
+                         base::Utf8Prefix(base::Trim(log_), 200)),
                   "reduce template depth, macro expansion and the size of initialisers");
   }
   std::vector<std::string> entries;
@@ -252,7 +254,7 @@ StatusOr<bool> Job::LinkToPtx() {
   if (!linked.ok) {
     log_ += linked.log;
     if (linked.exhausted)
-      return Reject(v1::RESOURCE_EXCEEDED, "the optimiser failed inside or ran out of memory",
+      return Reject(v1::COMPILE_ERROR, "compile memory limit: the optimiser failed inside or ran out of memory",
                     "make the kernel smaller");
     return Reject(ExplainLink(linked.log, "", source_.arch()));
   }
@@ -276,7 +278,7 @@ StatusOr<bool> Job::AssembleCubin() {
   if (!linked.ok) {
     log_ += linked.log;
     if (linked.exhausted)
-      return Reject(v1::RESOURCE_EXCEEDED, "the assembler failed inside or ran out of memory",
+      return Reject(v1::COMPILE_ERROR, "compile memory limit: the assembler failed inside or ran out of memory",
                     "make the kernel smaller");
     return Reject(ExplainLink(linked.log, ptx_, source_.arch()));
   }
@@ -427,7 +429,7 @@ v1::internal::Program TimeLimitProgram(const v1::internal::ProgramSource& source
 
 v1::internal::Program MemoryLimitProgram(const v1::internal::ProgramSource& source,
                                          const v1::internal::CompileLimits& limits) {
-  return Stopped(source, v1::RESOURCE_EXCEEDED,
+  return Stopped(source, v1::COMPILE_ERROR,
                  StrCat("compile memory limit: the compiler needed more than ", limits.memory_bytes() >> 20, " MiB"),
                  "reduce template depth, macro expansion and the size of initialisers");
 }

@@ -354,7 +354,7 @@ TEST(Limits, CubinAndStoppedCompilers) {
   EXPECT_EQ(TimeLimitProgram(MakeSource(request), limits).verdict(), v1::COMPILE_ERROR);
   EXPECT_THAT(TimeLimitProgram(MakeSource(request), limits).reason(),
               StartsWith("compile time limit: not finished after 2.5 s"));
-  EXPECT_EQ(MemoryLimitProgram(MakeSource(request), limits).verdict(), v1::RESOURCE_EXCEEDED);
+  EXPECT_EQ(MemoryLimitProgram(MakeSource(request), limits).verdict(), v1::COMPILE_ERROR);
   EXPECT_THAT(MemoryLimitProgram(MakeSource(request), limits).reason(), HasSubstr("4096 MiB"));
 }
 
@@ -422,7 +422,7 @@ TEST(Versions, ExhaustedFrontEnd) {
   request.text = kAffine;
   auto program = compiler.Compile(MakeSource(request), {});
   ASSERT_TRUE(program.ok()) << program.status();
-  EXPECT_EQ(program->verdict(), v1::RESOURCE_EXCEEDED);
+  EXPECT_EQ(program->verdict(), v1::COMPILE_ERROR);
 }
 
 TEST(Toolkit, EnvironmentDecides) {

@@ -85,6 +85,7 @@ BoundPlan TwoOperations() {
   first->mutable_memset()->set_byte(255);
   auto* second = plan.add_operations();
   second->set_line(4);
+  second->set_file("kernel.cu");
   auto* launch = second->mutable_launch();
   launch->set_entry("scale");
   for (int size : {2, 1, 1}) launch->add_grid(size);
@@ -116,8 +117,8 @@ TEST(RunPlanTest, FaultNamesThePlanLine) {
   device::Module module;
   auto outcome = RunPlan(device, module, TwoOperations(), {0, 0}, {});
   ASSERT_TRUE(outcome.ok());
-  EXPECT_THAT(outcome->reason(), HasSubstr("plan line 4"));
-  EXPECT_THAT(outcome->fault().message(), HasSubstr("plan line 4"));
+  EXPECT_THAT(outcome->reason(), HasSubstr("kernel.cu:4"));
+  EXPECT_THAT(outcome->fault().message(), HasSubstr("kernel.cu:4"));
   // Two lines launch the same entry: neither is blamed.
   BoundPlan plan = TwoOperations();
   *plan.add_operations() = plan.operations(1);
@@ -133,7 +134,7 @@ TEST(RunPlanTest, DeviceErrorsNameTheLine) {
   device::Module module;
   auto outcome = RunPlan(device, module, TwoOperations(), {0, 0}, {});
   EXPECT_EQ(outcome.status().code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(base::MessageOf(outcome.status()), HasSubstr("plan line 4"));
+  EXPECT_THAT(base::MessageOf(outcome.status()), HasSubstr("kernel.cu:4"));
 }
 
 TEST(RunPlanTest, HostilePlansAreRefusedBeforeTheDevice) {

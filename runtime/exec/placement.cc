@@ -40,9 +40,10 @@ StatusOr<Placement> CheckPlacement(const v1::internal::BufferPlacement& buffer, 
   placement.bytes = buffer.bytes();
   placement.mapped_bytes = buffer.mapped_bytes();
   placement.offset = buffer.offset();
+  const int64_t shift = buffer.debug_shift();
   bool fits = placement.bytes >= 0 && placement.mapped_bytes > 0 && placement.mapped_bytes % granularity == 0 &&
-              placement.offset >= 0 && placement.offset % kAlignment == 0 &&
-              placement.offset <= placement.mapped_bytes &&
+              placement.offset >= 0 && shift >= 0 && shift < kAlignment &&
+              (placement.offset - shift) % kAlignment == 0 && placement.offset <= placement.mapped_bytes &&
               placement.bytes <= placement.mapped_bytes - placement.offset;
   if (!fits) {
     return base::InvalidArgument(StrCat("buffer ", base::Quote(buffer.name()), ": ", placement.bytes, " bytes at ",

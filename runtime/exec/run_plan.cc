@@ -93,15 +93,16 @@ Status Enqueue(device::Device& device, const device::Module& module, const Bound
   return device.EnqueueLaunch(module, parameters);
 }
 
-// The line of the operation that launched `entry`; 0 when several lines did.
-int LineOf(const BoundPlan& plan, const std::string& entry) {
-  int line = 0;
+// "kernel.cu:12" of the operation that launched `entry`; empty when several lines did.
+std::string LineOf(const BoundPlan& plan, const std::string& entry) {
+  std::string where;
   for (const BoundOperation& operation : plan.operations()) {
     if (!operation.has_launch() || operation.launch().entry() != entry) continue;
-    if (line != 0 && line != operation.line()) return 0;
-    line = operation.line();
+    std::string here = StrCat(operation.file(), ":", operation.line());
+    if (!where.empty() && where != here) return {};
+    where = here;
   }
-  return line;
+  return where;
 }
 
 }  // namespace
@@ -127,13 +128,13 @@ StatusOr<RunOutcome> RunPlan(device::Device& device, const device::Module& modul
   base::Stopwatch watch;
   for (const BoundOperation& operation : plan.operations()) {
     Status status = Enqueue(device, module, operation, tensors);
-    if (!status.ok()) return base::Annotate(status, StrCat("plan line ", operation.line()));
+    if (!status.ok()) return base::Annotate(status, StrCat(operation.file(), ":", operation.line()));
   }
   SOLSTICE_ASSIGN_OR_RETURN(RunOutcome outcome, device.Synchronize(limits));
   if (outcome.milliseconds() == 0) outcome.set_milliseconds(watch.milliseconds());
   if (outcome.kind() == RunOutcome::OK) return outcome;
-  if (int line = LineOf(plan, outcome.fault().kernel()); line > 0 && !outcome.fault().kernel().empty()) {
-    std::string where = StrCat(" (launched by plan line ", line, ")");
+  if (std::string line = LineOf(plan, outcome.fault().kernel()); !line.empty()) {
+    std::string where = StrCat(" (launched at ", line, ")");
     if (!outcome.reason().empty()) outcome.set_reason(outcome.reason() + where);
     if (!outcome.fault().message().empty()) outcome.mutable_fault()->set_message(outcome.fault().message() + where);
   }

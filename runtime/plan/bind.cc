@@ -116,9 +116,9 @@ class Binder {
 
   Status Run() {
     for (const auto& operation : source_.operations()) {
-      Status status = operation.has_memset() ? Memset(operation.line(), operation.memset())
-                                             : Launch(operation.line(), operation.launch());
-      if (!status.ok()) return base::Annotate(status, StrCat("line ", operation.line()));
+      Status status =
+          operation.has_memset() ? Memset(operation, operation.memset()) : Launch(operation, operation.launch());
+      if (!status.ok()) return base::Annotate(status, StrCat(operation.file(), ":", operation.line()));
     }
     return absl::OkStatus();
   }
@@ -143,7 +143,7 @@ class Binder {
     return base::Annotate(value.status(), StrCat(what, ": ", Quote(text)));
   }
 
-  Status Memset(int line, const SpecialisedMemset& memset) {
+  Status Memset(const v1::internal::SpecialisedOperation& source, const SpecialisedMemset& memset) {
     std::string what = StrCat("memset ", memset.buffer());
     int buffer = FindBuffer(memset.buffer());
     if (buffer < 0) return NoBuffer(memset.buffer());
@@ -160,21 +160,23 @@ class Binder {
     }
     if (bytes == 0) return absl::OkStatus();
     BoundOperation* operation = plan_.add_operations();
-    operation->set_line(line);
+    operation->set_line(source.line());
+    operation->set_file(source.file());
     operation->mutable_memset()->set_buffer(buffer);
     operation->mutable_memset()->set_bytes(bytes);
     operation->mutable_memset()->set_byte(static_cast<int32_t>(byte));
     return absl::OkStatus();
   }
 
-  Status Launch(int line, const SpecialisedLaunch& launch) {
+  Status Launch(const v1::internal::SpecialisedOperation& source, const SpecialisedLaunch& launch) {
     std::string what = StrCat("launch ", launch.name_expression());
     const v1::Kernel* kernel = FindKernel(kernels_, launch.name_expression());
     if (kernel == nullptr) return base::Annotate(NoKernel(kernels_, launch.name_expression()), what);
     // Before anything is evaluated, so that a wrong argument list is found even if this launch has nothing to do.
     SOLSTICE_RETURN_IF_ERROR(CheckParameters(launch, *kernel));
     BoundOperation bound;
-    bound.set_line(line);
+    bound.set_line(source.line());
+    bound.set_file(source.file());
     bound.mutable_launch()->set_entry(kernel->name());
     SOLSTICE_RETURN_IF_ERROR(Grid(what, launch, bound.mutable_launch()));
     const auto& grid = bound.launch().grid();

@@ -38,11 +38,11 @@ TEST(Specialise, Golden) {
     defines: "EPS=1.0"
     defines: "ODD=0"
     operations {
-      line: 3
+      file: "plan.cu" line: 3
       memset { buffer: "partial" byte: "255" bytes: "M" }
     }
     operations {
-      line: 8
+      file: "plan.cu" line: 8
       launch {
         name_expression: "ops::first<float, 4, true>"
         grid: "ceil_div(M, rows)"
@@ -56,7 +56,7 @@ TEST(Specialise, Golden) {
       }
     }
     operations {
-      line: 10
+      file: "plan.cu" line: 10
       launch {
         name_expression: "second"
         grid: "sm_count"
@@ -172,11 +172,11 @@ TEST(Bind, Golden) {
   EXPECT_EQ(Explain(result.rejection), "");
   ExpectEqual(result.plan, R"pb(
     operations {
-      line: 3
+      file: "plan.cu" line: 3
       memset { buffer: 4 bytes: 8 byte: 255 }
     }
     operations {
-      line: 8
+      file: "plan.cu" line: 8
       launch {
         entry: "_Z5first"
         grid: 2
@@ -193,7 +193,7 @@ TEST(Bind, Golden) {
       }
     }
     operations {
-      line: 10
+      file: "plan.cu" line: 10
       launch {
         entry: "second"
         grid: 132
@@ -272,25 +272,25 @@ TEST(Bind, LimitsOfALaunch) {
        "instead of /"},
   };
   for (const auto& [launch, expected] : kCases) {
-    std::string error = expected[0] == '\0' ? "" : std::string("INVALID_SUBMISSION: line 1: ") + expected;
+    std::string error = expected[0] == '\0' ? "" : std::string("INVALID_SUBMISSION: plan.cu:1: ") + expected;
     EXPECT_EQ(BindError(launch, {}), error) << launch;
   }
   v1::Kernel kernel = TestKernel("k", {});
   kernel.set_max_threads(128);
   EXPECT_EQ(Explain(BindText("launch k grid=(1) block=(256)", {kernel}).rejection),
-            "INVALID_SUBMISSION: line 1: launch k: a block of 256 threads, the kernel was compiled for 128 | raise "
+            "INVALID_SUBMISSION: plan.cu:1: launch k: a block of 256 threads, the kernel was compiled for 128 | raise "
             "__launch_bounds__ or use a smaller block");
   kernel.set_max_threads(0);
   kernel.set_registers(128);
   EXPECT_EQ(
       Explain(BindText("launch k grid=(1) block=(1024)", {kernel}).rejection),
-      "INVALID_SUBMISSION: line 1: launch k: a block of 1024 threads with 128 registers each takes 131072 registers, "
+      "INVALID_SUBMISSION: plan.cu:1: launch k: a block of 1024 threads with 128 registers each takes 131072 registers, "
       "the device has 65536 for a block | add __launch_bounds__(1024) to the kernel or use a smaller block");
   kernel = TestKernel("k", {});
   kernel.set_static_shared_bytes(1024);
   EXPECT_EQ(
       Explain(BindText("launch k grid=(1) block=(1) shared=(232448)", {kernel}).rejection),
-      "INVALID_SUBMISSION: line 1: launch k: requested 232448 bytes of dynamic shared memory beside 1024 bytes of "
+      "INVALID_SUBMISSION: plan.cu:1: launch k: requested 232448 bytes of dynamic shared memory beside 1024 bytes of "
       "static, the device's maximum for a block is 232448 | use smaller tiles or fewer pipeline stages");
 }
 
@@ -376,7 +376,7 @@ TEST(Bind, ArgumentsAgainstParameters) {
       {"i32(1 // (M - 8))", {"u32"}, "launch k: argument 1: i32(1 // (M - 8)): column 3: division by zero"},
   };
   for (const Case& c : kCases) {
-    std::string error = c.expected[0] == '\0' ? "" : std::string("INVALID_SUBMISSION: line 1: ") + c.expected;
+    std::string error = c.expected[0] == '\0' ? "" : std::string("INVALID_SUBMISSION: plan.cu:1: ") + c.expected;
     EXPECT_EQ(BindError(std::string("grid=(1) block=(1) args=(") + c.args + ")", c.types), error);
   }
 }
@@ -403,19 +403,19 @@ TEST(Bind, Memsets) {
     return Explain(BindText(std::string(memset) + "\nlaunch k grid=(1) block=(1)", {TestKernel("k", {})}).rejection);
   };
   EXPECT_EQ(error("memset y 255"), "");
-  EXPECT_EQ(error("memset y 256"), "INVALID_SUBMISSION: line 1: memset y: the byte is 256 | give 0 to 255");
-  EXPECT_EQ(error("memset y -1"), "INVALID_SUBMISSION: line 1: memset y: the byte is -1 | give 0 to 255");
+  EXPECT_EQ(error("memset y 256"), "INVALID_SUBMISSION: plan.cu:1: memset y: the byte is 256 | give 0 to 255");
+  EXPECT_EQ(error("memset y -1"), "INVALID_SUBMISSION: plan.cu:1: memset y: the byte is -1 | give 0 to 255");
   EXPECT_EQ(error("memset y 0 bytes=(32769)"),
-            "INVALID_SUBMISSION: line 1: memset y: 32769 bytes of a buffer of 32768 | give 0 to the buffer's size");
+            "INVALID_SUBMISSION: plan.cu:1: memset y: 32769 bytes of a buffer of 32768 | give 0 to the buffer's size");
   EXPECT_EQ(error("memset y 0 bytes=-1"),
-            "INVALID_SUBMISSION: line 1: memset y: -1 bytes of a buffer of 32768 | give 0 to the buffer's size");
+            "INVALID_SUBMISSION: plan.cu:1: memset y: -1 bytes of a buffer of 32768 | give 0 to the buffer's size");
 }
 
 TEST(Bind, MissingKernelsAreCompileErrors) {
   EXPECT_EQ(
       Explain(
           BindText("launch affine grid=(1) block=(1)", {TestKernel("affines", {}), TestKernel("other", {})}).rejection),
-      "COMPILE_ERROR: line 1: launch affine: the program has no kernel \"affine\"; it has affines, other | did you "
+      "COMPILE_ERROR: plan.cu:1: launch affine: the program has no kernel \"affine\"; it has affines, other | did you "
       "mean "
       "\"affines\"?");
 }

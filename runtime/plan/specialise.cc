@@ -190,6 +190,7 @@ class Specialiser {
   Status Operation(const Statement& statement) {
     v1::internal::SpecialisedOperation* operation = plan_.add_operations();
     operation->set_line(statement.line);
+    operation->set_file(statement.file);
     if (statement.kind == Statement::Kind::kLaunch) return Launch(statement, operation->mutable_launch());
     std::string what = StrCat("memset ", statement.name);
     SOLSTICE_RETURN_IF_ERROR(CheckNames(statement, what, *statement.value));

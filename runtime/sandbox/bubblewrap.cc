@@ -36,6 +36,9 @@ Status CheckJailSpec(const JailSpec& spec) {
   }
   if (spec.slot < 0 || spec.slot >= kMaxSlots) return base::InvalidArgument(StrCat("jail: slot ", spec.slot));
   if (spec.tmp_bytes < 0) return base::InvalidArgument("jail: the size of /tmp is negative");
+  if (spec.working_directory.empty() || spec.working_directory[0] != '/') {
+    return base::InvalidArgument("jail: the working directory is not absolute");
+  }
   return absl::OkStatus();
 }
 
@@ -54,7 +57,7 @@ std::vector<std::string> BubblewrapCommand(const std::string& bwrap, const JailS
   if (spec.proc) add({"--proc", "/proc"});
   if (spec.tmp_bytes > 0) add({"--size", std::to_string(spec.tmp_bytes), "--tmpfs", "/tmp"});
   // The root itself is a tmpfs that its owner could fill.
-  add({"--remount-ro", "/", "--chdir", "/", "--"});
+  add({"--dir", spec.working_directory, "--remount-ro", "/", "--chdir", spec.working_directory, "--"});
   command.insert(command.end(), spec.argv.begin(), spec.argv.end());
   return command;
 }

@@ -39,6 +39,7 @@ struct JailSpec {
   std::vector<Mount> mounts;      // what its root holds, besides /dev/null, /dev/zero, /dev/urandom
   bool proc = false;              // mount /proc
   int64_t tmp_bytes = 0;          // size of a private /tmp; 0: none
+  std::string working_directory = "/";  // inside; made, empty, where there is none
   ProcessLimits limits;
   int slot = 0;        // uid = first_uid + slot when the server is root
   bool jailed = true;  // false: trusted code (judge): a plain child without namespaces

@@ -131,6 +131,8 @@ StatusOr<JailSpec> CompilerJail(const Installation& installation, int slot) {
   spec.argv.push_back("--include=/toolkit/include");
   if (Exists(StrCat(toolkit.include, "/cccl"), S_IFDIR)) spec.argv.push_back("--include=/toolkit/include/cccl");
   spec.argv.push_back(StrCat("--headers-digest=", digest));
+  // Empty and always the same: paths in a program's line table then do not depend on where a server runs.
+  spec.working_directory = "/src";
   spec.slot = 2 * slot;
   // Each compile's own limits are set by the zygote in its child; these bound what escapes it.
   spec.limits.file_bytes = kGiB / 2;

@@ -130,13 +130,19 @@ StatusOr<device::Module*> Judge::Reference(int program, Refusal* refusal) {
   return reference.module.get();
 }
 
-StatusOr<Judge::JudgeBuffer> Judge::Allocate(v1::internal::BufferRole role, const std::string& name, int64_t bytes) {
+StatusOr<Judge::JudgeBuffer> Judge::Allocate(v1::internal::BufferRole role, const std::string& name, int64_t bytes,
+                                             int64_t shift) {
   JudgeBuffer made;
   made.role = role;
   made.name = name;
   made.stream = next_stream_++;
+  if (shift < 0 || shift >= exec::kAlignment) {
+    return base::InvalidArgument(StrCat("judge: pointers cannot be shifted by ", shift, " bytes"));
+  }
   int slack = static_cast<int>(base::RandomU64() % (exec::kMaxSlack + 1));
+  if (shift > 0) slack = std::max(slack, 1);  // room for the shift
   SOLSTICE_ASSIGN_OR_RETURN(made.placement, exec::Place(bytes, device_->granularity(), slack));
+  made.placement.offset += shift;
   auto buffer = device_->Allocate(made.placement.mapped_bytes, {name, made.placement.offset, bytes});
   if (!buffer.ok()) return base::Annotate(buffer.status(), StrCat(made.Name(), " of ", bytes, " bytes"));
   made.buffer = *std::move(buffer);
@@ -160,7 +166,7 @@ StatusOr<Judge::Refusal> Judge::FillInput(const v1::internal::Prepare& prepare, 
                                           JudgeBuffer* buffer) {
   const v1::Tensor* tensor = FindTensor(prepare.definition().inputs(), buffer->name);
   if (tensor == nullptr) return base::Internal(StrCat("judge: the definition has no ", buffer->Name()));
-  int index = static_cast<int>(tensor - &prepare.definition().inputs(0));
+  int index = 0;
   for (int i = 0; i < prepare.definition().inputs_size(); ++i) {
     if (prepare.definition().inputs(i).name() == buffer->name) index = i;
   }
@@ -204,8 +210,9 @@ StatusOr<Judge::Refusal> Judge::MakeShared(const v1::internal::Prepare& prepare,
   }
   SOLSTICE_ASSIGN_OR_RETURN(std::vector<v1::NamedInt> axes,
                             catalog::ResolveAxes(prepare.definition(), prepare.workload()));
+  const int64_t shift = prepare.debug_pointer_shift_bytes();
   for (v1::internal::BufferPlacement& placed : *plan->mutable_buffers()) {
-    auto buffer = Allocate(placed.role(), placed.name(), placed.bytes());
+    auto buffer = Allocate(placed.role(), placed.name(), placed.bytes(), shift);
     if (absl::IsResourceExhausted(buffer.status())) {
       return Refusal{
           v1::RESOURCE_EXCEEDED, base::MessageOf(buffer.status()),
@@ -214,6 +221,7 @@ StatusOr<Judge::Refusal> Judge::MakeShared(const v1::internal::Prepare& prepare,
     if (!buffer.ok()) return buffer.status();
     placed.set_mapped_bytes(buffer->placement.mapped_bytes);
     placed.set_offset(buffer->placement.offset);
+    placed.set_debug_shift(shift);
     if (placed.role() == v1::internal::INPUT) {
       SOLSTICE_ASSIGN_OR_RETURN(Refusal refusal, FillInput(prepare, axes, &*buffer));
       if (refusal.refused()) return refusal;

@@ -68,7 +68,9 @@ class Judge {
                               JudgeBuffer* buffer);
   StatusOr<Refusal> RunReference(const v1::internal::Prepare& prepare);
   StatusOr<Refusal> KeepExpected(const v1::internal::Prepare& prepare, const std::vector<JudgeBuffer>& outputs);
-  StatusOr<JudgeBuffer> Allocate(v1::internal::BufferRole role, const std::string& name, int64_t bytes);
+  // `shift` misaligns the tensor by so many bytes (Prepare.debug_pointer_shift_bytes).
+  StatusOr<JudgeBuffer> Allocate(v1::internal::BufferRole role, const std::string& name, int64_t bytes,
+                                 int64_t shift = 0);
   StatusOr<std::string> Content(const JudgeBuffer& buffer);
   // The module of a reference, or why there is none.
   StatusOr<device::Module*> Reference(int program, Refusal* refusal);

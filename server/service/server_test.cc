@@ -88,13 +88,21 @@ TEST_F(ServerTest, ConfigurationErrors) {
 }
 
 TEST_F(ServerTest, ThePipelinesErrorsArePassedOn) {
-  script_.start = base::NotFound("no device cuda:3");
-  EXPECT_EQ(Server::Start(Options()).status().code(), StatusCode::kNotFound);
+  script_.start = base::NotFound("there is no solstice-worker");
+  EXPECT_EQ(Server::Start(Options()).status().code(), StatusCode::kFailedPrecondition) << "not a missing device";
   script_.start = base::FailedPrecondition("bubblewrap is missing");
   EXPECT_EQ(Server::Start(Options()).status().code(), StatusCode::kFailedPrecondition);
   script_.start = absl::OkStatus();
   Start();  // what failed left nothing behind
   MustSubmit();
+}
+
+TEST_F(ServerTest, AMissingDeviceIsNotFound) {
+  ServerOptions options = Options();
+  options.config.add_devices("cuda:63");
+  auto server = Server::Start(std::move(options));
+  EXPECT_EQ(server.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(base::MessageOf(server.status()), HasSubstr("cuda:63"));
 }
 
 TEST_F(ServerTest, ALostStoreIsRefusedUntilAccepted) {

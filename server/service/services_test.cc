@@ -191,9 +191,10 @@ TEST_F(ServicesTest, AnOversizedMessageIsRefused) {
 }
 
 TEST_F(ServicesTest, ADeadlineIsHonoured) {
-  std::atomic<bool> release{false};
-  script_.compile = [&](const std::string&) -> StatusOr<v1::CompileResponse> {
-    while (!release.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  // Shared: the compilation outlives the call, and perhaps this scope.
+  auto release = std::make_shared<std::atomic<bool>>(false);
+  script_.compile = [release](const std::string&) -> StatusOr<v1::CompileResponse> {
+    while (!release->load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return v1::CompileResponse();
   };
   auto context = Context();
@@ -201,7 +202,7 @@ TEST_F(ServicesTest, ADeadlineIsHonoured) {
   v1::CompileResponse response;
   EXPECT_EQ(evaluations_->Compile(context.get(), v1::CompileRequest(), &response).error_code(),
             grpc::StatusCode::DEADLINE_EXCEEDED);
-  release.store(true);
+  release->store(true);
 }
 
 TEST_F(ServicesTest, WatchReplaysTheWholeLog) {
