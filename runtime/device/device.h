@@ -1,5 +1,5 @@
-// The seam between Solstice and what executes kernels. Two real implementations: the emulator, which executes PTX on the
-// CPU, and the CUDA driver. A Device is used by one thread. Buffers and modules must die before their Device.
+// The seam between Solstice and what executes kernels. Two real implementations: the emulator, which executes PTX on
+// the CPU, and the CUDA driver. A Device is used by one thread. Buffers and modules must die before their Device.
 //
 // A Status is our failure. What a submission does wrong comes back as RunOutcome (FAULT, TIMEOUT, ...); after any
 // outcome but OK the device may be unusable for more work and its process should end.
@@ -28,6 +28,7 @@ struct Extent {
   std::string name;  // "hidden_states", for fault messages
   int64_t offset = 0;
   int64_t bytes = 0;
+  std::string what = "buffer";  // "input", "output", "scratch": stands before the name in messages
 };
 
 // A mapping of device memory.

@@ -34,11 +34,11 @@ struct ProcessLimits {
 };
 
 struct JailSpec {
-  std::string name;               // "compiler", "judge", "runner"
-  std::vector<std::string> argv;  // argv[0] inside the jail
-  std::vector<Mount> mounts;      // what its root holds, besides /dev/null, /dev/zero, /dev/urandom
-  bool proc = false;              // mount /proc
-  int64_t tmp_bytes = 0;          // size of a private /tmp; 0: none
+  std::string name;                     // "compiler", "judge", "runner"
+  std::vector<std::string> argv;        // argv[0] inside the jail
+  std::vector<Mount> mounts;            // what its root holds, besides /dev/null, /dev/zero, /dev/urandom
+  bool proc = false;                    // mount /proc
+  int64_t tmp_bytes = 0;                // size of a private /tmp; 0: none
   std::string working_directory = "/";  // inside; made, empty, where there is none
   ProcessLimits limits;
   int slot = 0;        // uid = first_uid + slot when the server is root

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -428,6 +430,20 @@ TEST_F(SpawnerTest, BadSpecifications) {
   spec = Spec({});
   spec.jailed = false;
   EXPECT_EQ(spawner_->Spawn(spec).status().code(), absl::StatusCode::kFailedPrecondition) << "no /probe outside";
+}
+
+TEST(SpawnerCreateTest, RemovesWhatKilledServersLeft) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  char left[] = "/run/solstice-jails-XXXXXX";
+  ASSERT_NE(mkdtemp(left), nullptr);
+  char used[] = "/run/solstice-jails-XXXXXX";
+  ASSERT_NE(mkdtemp(used), nullptr);
+  base::UniqueFd lock(open(used, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(flock(lock.get(), LOCK_EX), 0);
+  ASSERT_TRUE(Spawner::Create({}).ok());
+  EXPECT_NE(access(left, F_OK), 0);
+  EXPECT_EQ(access(used, F_OK), 0);
+  EXPECT_EQ(rmdir(used), 0);
 }
 
 TEST(SpawnerCreateTest, SaysWhatIsMissing) {

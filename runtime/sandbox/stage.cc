@@ -1,8 +1,10 @@
 #include "runtime/sandbox/stage.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,18 +24,40 @@ std::string RealPath(const std::string& path) {
   ::free(resolved);
   return text;
 }
+constexpr char kPrefix[] = "solstice-jails-";
+constexpr const char* kParents[] = {"/run", "/tmp"};
+
+// Removes the empty folders of servers that were killed: those whose lock nobody holds.
+void RemoveLeftOvers(const std::string& parent) {
+  DIR* entries = ::opendir(parent.c_str());
+  if (entries == nullptr) return;
+  while (dirent* entry = ::readdir(entries)) {
+    if (std::string_view(entry->d_name).substr(0, sizeof kPrefix - 1) != kPrefix) continue;
+    std::string folder = StrCat(parent, "/", std::string(entry->d_name));
+    base::UniqueFd lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (lock.valid() && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) ::rmdir(folder.c_str());
+  }
+  ::closedir(entries);
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<Stage>> Stage::Create() {
   std::string folder;
   // Folders that an unprivileged uid can pass through and that only root can rename in.
-  for (const char* parent : {"/run", "/tmp"}) {
-    folder = StrCat(parent, "/solstice-jails-XXXXXX");
+  for (const char* parent : kParents) {
+    RemoveLeftOvers(parent);
+    folder = StrCat(parent, "/", kPrefix, "XXXXXX");
     if (::mkdtemp(folder.data()) != nullptr) break;
     folder.clear();
   }
   if (folder.empty()) return base::FromErrno(errno, "mkdtemp in /run and /tmp");
   std::unique_ptr<Stage> stage(new Stage(folder));
+  stage->lock_ = base::UniqueFd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!stage->lock_.valid() || ::flock(stage->lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    // Another server took it for a left-over in between.
+    return base::Unavailable(StrCat(folder, ": cannot lock it"), "start the server again");
+  }
   if (::unshare(CLONE_NEWNS) != 0) {
     return base::FailedPrecondition(
         StrCat("cannot make a private mount namespace: ", base::MessageOf(base::FromErrno(errno, "unshare"))),

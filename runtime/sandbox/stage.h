@@ -6,13 +6,14 @@
 #include <string>
 
 #include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
 
 namespace solstice::sandbox {
 
 // Every method on one thread, whose mount namespace becomes private. The mounts go with the thread and its children.
 class Stage {
  public:
-  // Needs root. Leaves the calling thread in a mount namespace of its own.
+  // Needs root. Leaves the calling thread in a mount namespace of its own. Also removes what killed servers left.
   static StatusOr<std::unique_ptr<Stage>> Create();
   // Removes the folder's name; only after the thread has ended is nothing mounted there any more.
   ~Stage();
@@ -24,6 +25,7 @@ class Stage {
  private:
   explicit Stage(std::string folder) : folder_(std::move(folder)) {}
   std::string folder_;
+  base::UniqueFd lock_;  // held while the folder is in use: others may then not take it for a left-over
   std::map<std::string, std::string> staged_;  // "<device>:<inode>:<real path>" -> path
 };
 

@@ -143,7 +143,8 @@ StatusOr<Judge::JudgeBuffer> Judge::Allocate(v1::internal::BufferRole role, cons
   if (shift > 0) slack = std::max(slack, 1);  // room for the shift
   SOLSTICE_ASSIGN_OR_RETURN(made.placement, exec::Place(bytes, device_->granularity(), slack));
   made.placement.offset += shift;
-  auto buffer = device_->Allocate(made.placement.mapped_bytes, {name, made.placement.offset, bytes});
+  const std::string what = base::Lower(v1::internal::BufferRole_Name(role));
+  auto buffer = device_->Allocate(made.placement.mapped_bytes, {name, made.placement.offset, bytes, what});
   if (!buffer.ok()) return base::Annotate(buffer.status(), StrCat(made.Name(), " of ", bytes, " bytes"));
   made.buffer = *std::move(buffer);
   SOLSTICE_RETURN_IF_ERROR(exec::FillGuards(*device_, made.buffer->address(), made.placement, Fill(), made.stream));
@@ -304,7 +305,7 @@ StatusOr<Judge::Refusal> Judge::RunReference(const v1::internal::Prepare& prepar
     SOLSTICE_ASSIGN_OR_RETURN(
         std::unique_ptr<device::Buffer> view,
         device_->Import(std::move(handle), input->placement.mapped_bytes, device::Access::kReadOnly,
-                        {input->name, input->placement.offset, input->placement.bytes}));
+                        {input->name, input->placement.offset, input->placement.bytes, "input"}));
     tensors.push_back(view->address() + static_cast<device::Address>(input->placement.offset));
     imported.push_back(std::move(view));
   }

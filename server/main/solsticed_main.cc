@@ -28,7 +28,7 @@ struct Flags {
   std::string config_path, data_dir, reference_kernels, log_level = "info";
   std::vector<std::string> listen, definition_roots, devices;
   bool accept_inline_definitions = false, trust_tenant_metadata = false, accept_loss = false, private_server = false;
-  int queue_capacity = 0, compile_workers = 0, max_attempts = 0, ready_fd = -1;
+  int queue_capacity = 0, compile_workers = 0, max_attempts = 0, ready_fd = -1, debug_pointer_shift = 0;
   double default_timeout_s = 0, max_timeout_s = 0, compile_timeout_s = 0, instruction_budget = 0;
   double private_linger_s = 60;
 };
@@ -58,6 +58,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--compile-timeout-s", flags.compile_timeout_s, "Limit of one compilation");
   app.add_option("--instruction-budget", flags.instruction_budget,
                  "Thread instructions of a workload on the emulator, above which it is skipped");
+  app.add_option("--debug-pointer-shift-bytes", flags.debug_pointer_shift,
+                 "Tests only: misalign every tensor by so many bytes")
+      ->check(CLI::Range(0, 255));
   app.add_flag("--accept-loss", flags.accept_loss, "Open a store that lost acknowledged data");
   app.add_flag("--private", flags.private_server,
                "For one user's commands: serve the data folder's own socket and end when idle");
@@ -89,6 +92,7 @@ StatusOr<v1::ServerConfig> MakeConfig(const Flags& flags, const std::string& pro
   if (flags.max_timeout_s != 0) config.set_max_timeout_s(flags.max_timeout_s);
   if (flags.compile_timeout_s != 0) config.set_compile_timeout_s(flags.compile_timeout_s);
   if (flags.instruction_budget != 0) config.set_instruction_budget(flags.instruction_budget);
+  if (flags.debug_pointer_shift != 0) config.set_debug_pointer_shift_bytes(flags.debug_pointer_shift);
   if (flags.private_server && !flags.listen.empty()) {
     return base::InvalidArgument("--private and --listen exclude each other", "leave out one of them");
   }

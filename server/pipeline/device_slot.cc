@@ -231,6 +231,7 @@ StatusOr<bool> DeviceSlot::RunVariant(const Runnable& runnable, size_t index, in
   prepare->set_structure_seed(FirstU64(base::Sha256("structure/" + planned.workload.uuid())));
   prepare->set_variant(variant);
   prepare->set_timeout_s(kJudgeTimeoutS);
+  prepare->set_debug_pointer_shift_bytes(runnable.debug_pointer_shift_bytes);
   std::vector<base::UniqueFd> descriptors;
   base::Stopwatch prepare_watch;
   SOLSTICE_ASSIGN_OR_RETURN(auto reply, CallJudge(std::move(request), &descriptors, kJudgeTimeoutS + 30));

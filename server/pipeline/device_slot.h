@@ -28,6 +28,7 @@ struct Runnable {
   double timeout_s = 0;
   double instruction_budget = 0;
   bool allow_device_state = false;
+  int debug_pointer_shift_bytes = 0;            // tests only
   std::string seed;  // raw; payload seeds derive from it
 };
 

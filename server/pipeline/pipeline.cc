@@ -41,6 +41,16 @@ v1::ErrorStatus ErrorOf(const Status& status) {
   return error;
 }
 
+// Whether the same request would end so again. The definition's fault is no fact about the submission, and what ran
+// into a limit of time or of the compiler may pass on a quieter machine.
+bool IsRepeatable(const v1::Evaluation& result) {
+  for (const auto& workload : result.workloads()) {
+    if (workload.verdict() == v1::TIMEOUT || workload.verdict() == v1::INVALID_REFERENCE) return false;
+    if (workload.verdict() == v1::COMPILE_ERROR && workload.reason().rfind("compile ", 0) == 0) return false;
+  }
+  return true;
+}
+
 bool MatchesDevice(v1::DeviceKind wanted, int ordinal, const v1::DeviceProperties& device) {
   if (wanted != v1::DEVICE_KIND_UNSPECIFIED && wanted != device.kind()) return false;
   return ordinal < 0 || ordinal == device.ordinal();
@@ -79,6 +89,10 @@ class PipelineImpl : public Pipeline {
       runners_.push_back(std::move(runner));
     }
     environment_ = spawner_->Enforced();
+    if (options_.debug_pointer_shift_bytes != 0) {
+      // Part of every result key, so that no result of such a server is taken for an honest one.
+      environment_.push_back(base::StrCat("debug-pointer-shift=", options_.debug_pointer_shift_bytes));
+    }
     for (int i = 0; i < options_.compile_workers; ++i) threads_.emplace_back([this] { CompileLoop(); });
     for (auto& runner : runners_) {
       threads_.emplace_back([this, pointer = runner.get()] { RunLoop(*pointer); });
@@ -275,6 +289,7 @@ Status PipelineImpl::CompileOne(const queue::Entry& entry) {
   SOLSTICE_ASSIGN_OR_RETURN(auto output, RunCompileStage(*pool_, input));
   job->runnable = std::move(output.runnable);
   job->runnable.timeout_s = timeout_s;
+  job->runnable.debug_pointer_shift_bytes = options_.debug_pointer_shift_bytes;
   job->runnable.instruction_budget = input.device.kind() == v1::EMULATOR ? options_.instruction_budget : 0;
   job->runnable.seed = base::HmacSha256(server_key_, base::StrCat(entry.id, "/", entry.attempt));
   v1::Evaluation& result = job->result;
@@ -366,8 +381,7 @@ Status PipelineImpl::Finish(Job& job) {
   if (!job.covers_all) result.set_complete(false);
   result.set_ranked(result.device().kind() != v1::EMULATOR && result.complete() && !runnable.allow_device_state);
   result.mutable_phases()->set_total_ms(static_cast<double>(clock_->NowUnixNs() - job.started_ns) * 1e-6);
-  // The definition's fault is no fact about the submission: never cached.
-  const std::string key = result.verdict() == v1::INVALID_REFERENCE ? "" : job.cache_key;
+  const std::string key = IsRepeatable(result) ? job.cache_key : "";
   return evaluations_->Complete(runnable.tenant, runnable.id, runnable.attempt, result, key).status();
 }
 

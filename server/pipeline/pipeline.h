@@ -53,6 +53,7 @@ struct Options {
   double instruction_budget = 4e10;  // emulator: estimate above it is SKIPPED
   std::string build_id;
   bool accept_inline_definitions = false;
+  int debug_pointer_shift_bytes = 0;    // tests only
 };
 
 class Pipeline {

@@ -67,7 +67,7 @@ StatusOr<v1::DefinitionBundle> FindBundle(const v1::Solution& solution, bool has
   if (has_files) {
     if (!accept_inline_definitions) {
       return base::MakeStatus(absl::StatusCode::kPermissionDenied, "this server takes no definitions with a request",
-                                      "name one of its own (`solstice definitions`), or run a private server");
+                              "name one of its own (`solstice definitions`), or run a private server");
     }
     return catalog::BundleFromFiles(files);
   }

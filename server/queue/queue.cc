@@ -77,7 +77,8 @@ int Queue::Position(const std::string& tenant, const std::string& id) const {
   if (entry == own.end()) return -1;
   // In each round every tenant is served once, in cyclic order from the one after the last served.
   const size_t round = static_cast<size_t>(entry - own.begin());
-  auto after_last = [&](const std::string& name) { return name > last_tenant_; };
+  const std::string last = last_tenant_;
+  auto after_last = [&last](const std::string& name) { return name > last; };
   auto served_before = [&](const std::string& name) {
     return after_last(name) != after_last(tenant) ? after_last(name) : name < tenant;
   };

@@ -120,6 +120,9 @@ Status CompleteConfig(const std::string& program_directory, v1::ServerConfig* co
   SOLSTICE_RETURN_IF_ERROR(
       Complete("instruction_budget", 1.0, 1e18, standard.instruction_budget, config->instruction_budget(), &amount));
   config->set_instruction_budget(amount);
+  if (config->debug_pointer_shift_bytes() < 0 || config->debug_pointer_shift_bytes() > 255) {
+    return base::InvalidArgument("debug_pointer_shift_bytes: must lie between 0 and 255");
+  }
   return absl::OkStatus();
 }
 
@@ -159,6 +162,7 @@ StatusOr<pipeline::Options> PipelineOptions(const v1::ServerConfig& config, cons
   options.max_attempts = config.max_attempts();
   options.instruction_budget = config.instruction_budget();
   options.accept_inline_definitions = config.accept_inline_definitions();
+  options.debug_pointer_shift_bytes = config.debug_pointer_shift_bytes();
   options.build_id = build_id;
   return options;
 }

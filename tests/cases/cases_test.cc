@@ -135,6 +135,7 @@ TEST(CasesTest, EveryCaseEndsAsItShould) {
     SCOPED_TRACE(Label(row));
     const std::string expect = Text(row, "expect");
     const core::Json* device = row.Find("needs_device");
+    if (row.Find("pointer_shift_bytes") != nullptr) continue;  // ShiftedPointers
     if ((device != nullptr && device->is_bool() && device->boolean()) || !Text(row, "later_issue").empty()) {
       report << "waits     " << Label(row) << ": "
              << (Text(row, "later_issue").empty() ? "needs a GPU" : Text(row, "later_issue")) << "\n";
@@ -155,6 +156,30 @@ TEST(CasesTest, EveryCaseEndsAsItShould) {
   EXPECT_GT(evaluated, 100);
   std::printf("%s", report.str().c_str());
   std::ofstream(std::string(SOLSTICE_BINARY_DIR) + "/tests/cases_table.txt") << report.str();
+}
+
+TEST(CasesTest, ShiftedPointers) {
+  auto table = core::ParseJson(ReadText(CasePath("cases.json")), "cases.json");
+  ASSERT_TRUE(table.ok()) << table.status();
+  int evaluated = 0;
+  for (const auto& row : table->array()) {
+    const core::Json* shifts = row.Find("pointer_shift_bytes");
+    if (shifts == nullptr) continue;
+    for (const auto& shift : shifts->array()) {
+      SCOPED_TRACE(Label(row) + " shifted by " + std::to_string(shift.integer()));
+      TestServer server({"--debug-pointer-shift-bytes", std::to_string(shift.integer())});
+      Outcome outcome = Evaluate(server, row);
+      EXPECT_EQ(outcome.status, Text(row, "expect")) << outcome.everything;
+      EXPECT_NE(outcome.reason.find(Text(row, "expect_reason_contains")), std::string::npos) << outcome.reason;
+      // The next evaluation on that device is not harmed: scalar accesses are aligned even so.
+      core::Json honest = row;
+      honest.Set("kernel", core::Json("03_fault_then_next_job/kernel_ok.cu"));
+      honest.Set("plan", core::Json("03_fault_then_next_job/launch.plan"));
+      EXPECT_EQ(Evaluate(server, honest).status, "PASSED");
+      ++evaluated;
+    }
+  }
+  EXPECT_GT(evaluated, 0);
 }
 
 TEST(CasesTest, TemplatedKernelIsFoundAgainOnAWarmCache) {

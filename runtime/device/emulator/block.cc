@@ -14,7 +14,6 @@ using v1::internal::Fault;
 using v1::internal::RunOutcome;
 
 const Op* const kNever = reinterpret_cast<const Op*>(UINTPTR_MAX);
-constexpr uint64_t kSlice = 4096;     // warp instructions between turns
 constexpr uint64_t kClockEvery = 32;  // turns between looks at the clock
 
 void Execute(Warp& w) {
@@ -80,9 +79,19 @@ bool WakeWarpWaiters(Warp& w) {
   return false;
 }
 
+void WakeSleepers(Warp& w) {
+  const uint64_t now = w.block->launch->NowNs();
+  for (Group& group : w.groups) {
+    if (group.wait != Wait::kSleep || group.wake_ns > now) continue;
+    group.wait = Wait::kRunnable;
+    --w.sleepers;
+  }
+}
+
 // Makes the best runnable group the running one: deepest call first, then the lowest place; after a slice ended, the
 // one that has waited longest.
 bool Pick(Warp& w) {
+  if (w.sleepers > 0) WakeSleepers(w);
   if (w.groups.size() > 1) MergeGroups(w);
   Group* best = nullptr;
   for (Group& group : w.groups) {
@@ -114,7 +123,7 @@ bool Pick(Warp& w) {
 // Runs until the warp ends, waits or has used its slice. False: nothing to run.
 bool RunWarp(Warp& w) {
   if (!Pick(w)) return false;
-  w.slice_end = w.executed + kSlice;
+  w.slice_end = w.executed + w.block->slice;
   for (;;) {
     Execute(w);
     if (w.block->failed) return true;
@@ -147,9 +156,20 @@ void Deadlock(Block& block) {
       return;
     }
   }
+  RaiseOutcome(block.warps[0], RunOutcome::FAULT, StrCat(block.program->entry, ": ", Where(block), " cannot go on"));
 }
 
-bool CheckLimits(Block& block, uint64_t turn) {
+uint64_t FirstWake(const Block& block) {
+  uint64_t first = UINT64_MAX;
+  for (const Warp& w : block.warps) {
+    for (const Group& group : w.groups) {
+      if (group.wait == Wait::kSleep) first = std::min(first, group.wake_ns);
+    }
+  }
+  return first;
+}
+
+bool CheckLimits(Block& block, bool look_at_clock) {
   Launch& launch = *block.launch;
   if (launch.stop.load(std::memory_order_relaxed)) {
     block.failed = true;  // someone else's outcome stands
@@ -174,7 +194,7 @@ bool CheckLimits(Block& block, uint64_t turn) {
     block.outcome.set_estimated_instructions(total);
     return false;
   }
-  if (turn % kClockEvery == 0 && std::chrono::steady_clock::now() > launch.run->deadline) {
+  if (look_at_clock && std::chrono::steady_clock::now() > launch.run->deadline) {
     RaiseOutcome(
         block.warps[0], RunOutcome::TIMEOUT,
         StrCat(launch.program->entry, " was still running after ", launch.run->timeout_s, " s; ", Where(block)));
@@ -231,7 +251,7 @@ void StartBlock(Block& block, uint64_t number) {
   // Uninitialised shared memory reads as NaN.
   if (block.shared.bytes != 0) std::memset(block.shared.host, 0xff, block.shared.bytes);
   block.live_threads = launch.block[0] * launch.block[1] * launch.block[2];
-  block.slept_ns = 0;
+  block.slept_ns = block.turns = 0;
   block.output.clear();
   block.output_left = launch.options->device_output_bytes;
   for (BarrierState& barrier : block.barriers) barrier = BarrierState();
@@ -242,6 +262,7 @@ void StartBlock(Block& block, uint64_t number) {
     w.groups.clear();
     w.live = w.existing;
     w.yielded = false;
+    w.sleepers = 0;
     SetMask(w, w.live);
     if (w.local_capacity > 0) std::memset(w.local, 0, static_cast<size_t>(w.local_capacity) * kLanes);
     Group group;
@@ -254,23 +275,26 @@ void StartBlock(Block& block, uint64_t number) {
   }
 }
 
-bool RunBlock(Block& block) {
-  uint64_t turn = 0;
-  while (!block.failed) {
-    bool progress = false;
-    for (Warp& w : block.warps) {
-      if (w.live == 0 || !RunWarp(w)) continue;
-      progress = true;
-      if (block.failed || !CheckLimits(block, ++turn)) return false;
-    }
-    if (block.live_threads == 0) return true;
-    if (progress) continue;
-    // Threads that ended may complete a barrier.
-    bool woken = false;
-    for (int id = 0; id < kBarriers; ++id) woken |= TryCompleteBarrier(block, id);
-    if (!woken) Deadlock(block);
+Turn RunTurn(Block& block) {
+  if (block.failed) return Turn::kFailed;
+  bool progress = false;
+  for (Warp& w : block.warps) {
+    if (w.live == 0 || !RunWarp(w)) continue;
+    progress = true;
+    if (block.failed || !CheckLimits(block, ++block.turns % kClockEvery == 0)) return Turn::kFailed;
   }
-  return false;
+  if (block.live_threads == 0) return Turn::kDone;
+  if (progress) return Turn::kMore;
+  // Threads that ended may complete a barrier.
+  bool woken = false;
+  for (int id = 0; id < kBarriers; ++id) woken |= TryCompleteBarrier(block, id);
+  if (woken) return Turn::kMore;
+  block.wake_ns = FirstWake(block);
+  if (block.wake_ns == UINT64_MAX) {
+    Deadlock(block);
+    return Turn::kFailed;
+  }
+  return CheckLimits(block, true) ? Turn::kAsleep : Turn::kFailed;
 }
 
 }  // namespace solstice::device

@@ -123,8 +123,7 @@ StatusOr<std::unique_ptr<Buffer>> EmulatorMemory::Map(base::UniqueFd fd, int64_t
   region.bytes = static_cast<uint64_t>(extent.bytes);
   region.host = host + extent.offset;
   region.read_only = read_only;
-  region.name =
-      extent.name.empty() ? "an unnamed buffer" : StrCat(read_only ? "input '" : "buffer '", extent.name, "'");
+  region.name = extent.name.empty() ? StrCat("an unnamed ", extent.what) : StrCat(extent.what, " '", extent.name, "'");
   const Region* added = map_.Add(std::move(region));
   mappings_[*address] = Mapping{host, bytes, read_only};
   used_bytes_ += bytes;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "runtime/base/strings.h"
 #include "runtime/device/emulator/decoder.h"
@@ -85,6 +86,7 @@ void Decoder::FindReachable() {
     if (found == function_index_.end() || module_.functions[found->second].is_declaration) return;
     if (seen.insert(found->second).second) queue.push_back(found->second);
   };
+  bool all_known = false;  // what indirect calls may reach has been added
   for (size_t next = 0; next < queue.size(); ++next) {
     const ptx::Function& function = module_.functions[queue[next]];
     bool indirect = false;
@@ -95,7 +97,7 @@ void Decoder::FindReachable() {
       if (in.opcode != "call") continue;
       for (const Operand& operand : in.operands) indirect |= operand.kind == Operand::Kind::kRegister;
     }
-    if (!indirect) continue;
+    if (!indirect || std::exchange(all_known, true)) continue;
     // Any function whose address is known anywhere may be the target.
     for (const ptx::Variable& variable : module_.variables) {
       for (const auto& relocation : variable.relocations) add(relocation.symbol);
@@ -159,11 +161,13 @@ void Decoder::LayOutFunction(const ptx::Function& function, FunctionCode& code) 
     top = std::min(top + slot.bytes, kMostLocalBytes);
     return slot;
   };
-  if (function.is_entry) {
+  // Another entry that is called is a function like others.
+  if (&function == &entry_) {
     int64_t offset = 0;
     for (const ptx::Variable& parameter : function.parameters) {
       offset = RoundUp(offset, AlignmentOf(parameter));
       program_->parameters.push_back({parameter.name, offset, BytesOf(parameter)});
+      parameters_.emplace(parameter.name, offset);
       offset = std::min(offset + BytesOf(parameter), int64_t{1} << 30);
     }
     program_->parameter_bytes = offset;
@@ -192,11 +196,10 @@ Decoder::Place Decoder::FindPlace(const std::string& name) const {
     place.address = static_cast<uint64_t>(local->second.offset);
     return place;
   }
-  if (function_->is_entry) {
-    for (const LocalSlot& parameter : program_->parameters) {
-      if (parameter.name != name) continue;
+  if (function_ == &entry_) {
+    if (const auto parameter = parameters_.find(name); parameter != parameters_.end()) {
       place.space = AddressSpace::kParam;
-      place.address = kParamWindow + static_cast<uint64_t>(parameter.offset);
+      place.address = kParamWindow + static_cast<uint64_t>(parameter->second);
       return place;
     }
   }

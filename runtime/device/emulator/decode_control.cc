@@ -52,6 +52,7 @@ bool Decoder::DecodeControl(const ptx::Instruction& in, Modifiers& m) {
   if (name == "nanosleep") {
     if (!Has(in, 1, 1)) return Fail();
     const uint32_t a = Source(in.operands[0], Type::kU32);
+    program_->may_wait_for_blocks = true;
     Emit(&ExecNanosleep).a = a;
     return true;
   }

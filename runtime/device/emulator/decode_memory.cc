@@ -107,6 +107,11 @@ bool Decoder::DecodeMemory(const ptx::Instruction& in, Modifiers& m) {
 bool Decoder::DecodeLoadStore(const ptx::Instruction& in, Modifiers& m, bool store) {
   AddressSpace space;
   TakeSpace(m, &space);
+  if (!store && (space == AddressSpace::kGeneric || space == AddressSpace::kGlobal)) {
+    for (const std::string_view word : {"volatile", "relaxed", "acquire", "mmio", "cv", "cg"}) {
+      program_->may_wait_for_blocks |= m.rest.count(word) > 0;
+    }
+  }
   const bool hint = TakeHints(m);
   int count = 1;
   if (m.Take("v2")) count = 2;
@@ -179,6 +184,7 @@ bool Decoder::DecodeAtomic(const ptx::Instruction& in, Modifiers& m, bool reduct
       {"exch", AtomicOp::kExch}, {"cas", AtomicOp::kCas}};
   AddressSpace space;
   TakeSpace(m, &space);
+  if (!reduction && space != AddressSpace::kShared) program_->may_wait_for_blocks = true;
   const bool hint = TakeHints(m);
   const bool noftz = m.Take("noftz");
   int count = 1;
@@ -219,7 +225,7 @@ bool Decoder::DecodeAtomic(const ptx::Instruction& in, Modifiers& m, bool reduct
     op.c = c;
     op.bytes = static_cast<uint8_t>(TypeBytes(type));
     if (!SetAddress(in.operands[first], space, op)) return true;
-    op.imm += i * op.bytes;
+    op.imm = static_cast<int64_t>(static_cast<uint64_t>(op.imm) + static_cast<uint64_t>(i) * op.bytes);
   }
   return true;
 }

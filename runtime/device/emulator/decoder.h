@@ -100,6 +100,7 @@ class Decoder {
   std::map<std::string, int, std::less<>> function_index_;
   std::map<std::string, uint64_t> shared_;  // by "function\nname" or "\nname"
   std::map<std::pair<int, uint64_t>, uint32_t> constants_;
+  std::map<std::string, int64_t, std::less<>> parameters_;  // of the entry, by name: offsets
 
   // Of the function being decoded.
   const ptx::Function* function_ = nullptr;

@@ -62,7 +62,15 @@ class Emulator : public Device {
 
   StatusOr<std::unique_ptr<Module>> Load(const v1::internal::LoadProgram& program, RunOutcome* outcome) override {
     *outcome = RunOutcome();
-    SOLSTICE_ASSIGN_OR_RETURN(ptx::Module parsed, ptx::Parse(program.ptx()));
+    auto text = ptx::Parse(program.ptx());
+    if (!text.ok()) {
+      // The toolchain made the text, so it is right: what this parser cannot read needs a GPU.
+      if (!absl::IsInvalidArgument(text.status())) return text.status();
+      outcome->set_kind(RunOutcome::NEEDS_DEVICE);
+      outcome->set_reason(StrCat("the emulator cannot read the program: ", base::MessageOf(text.status())));
+      return std::unique_ptr<Module>();
+    }
+    ptx::Module parsed = std::move(text).value();
     if (parsed.address_size != 64) {
       outcome->set_kind(RunOutcome::NEEDS_DEVICE);
       outcome->set_reason("the program has 32-bit addresses; the emulator executes 64-bit programs only");

@@ -65,16 +65,16 @@ TEST(Memory, OverrunNamesTheNearestBuffer) {
   EXPECT_THAT(outcome.fault().block(), testing::ElementsAre(1, 0, 0));
   EXPECT_THAT(outcome.fault().thread(), testing::ElementsAre(1, 0, 0));
   EXPECT_THAT(outcome.reason(), AllOf(HasSubstr("kernel.cu:8"), HasSubstr("writes 4 bytes"),
-                                      HasSubstr("just past the end of buffer 'y' (1028 bytes)")));
+                                      HasSubstr("just past the end of output 'y' (1028 bytes)")));
 }
 
 TEST(Memory, DistanceAndNullPointer) {
   Machine machine(Wrap(kAffine));
   const Address x = machine.Buffer(Ramp(32), "x"), y = machine.Buffer(Ramp(32), "y");
   RunOutcome outcome = machine.Run("affine", 1, 32, {Argument(x), Argument(Address{y + 132})});
-  EXPECT_THAT(outcome.reason(), HasSubstr("4 bytes past the end of buffer 'y' (128 bytes)"));
+  EXPECT_THAT(outcome.reason(), HasSubstr("4 bytes past the end of output 'y' (128 bytes)"));
   outcome = machine.Run("affine", 1, 32, {Argument(x), Argument(Address{y - 8})});
-  EXPECT_THAT(outcome.reason(), HasSubstr("8 bytes before the start of buffer 'y'"));
+  EXPECT_THAT(outcome.reason(), HasSubstr("8 bytes before the start of output 'y'"));
   outcome = machine.Run("affine", 1, 32, {Argument(Address{0}), Argument(y)});
   EXPECT_THAT(outcome.reason(), HasSubstr("a null pointer"));
 }

@@ -41,7 +41,7 @@ class Machine {
   Address Buffer(const std::vector<T>& values, const std::string& name = "y") {
     const int64_t bytes = static_cast<int64_t>(values.size() * sizeof(T));
     const int64_t mapped = std::max<int64_t>((bytes + kPage - 1) / kPage * kPage, kPage);
-    auto buffer = device_->Allocate(mapped, Extent{name, 0, bytes});
+    auto buffer = device_->Allocate(mapped, Extent{name, 0, bytes, "output"});
     EXPECT_TRUE(buffer.ok()) << buffer.status().ToString();
     buffers_.push_back(std::move(buffer).value());
     const Address address = buffers_.back()->address();

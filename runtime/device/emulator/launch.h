@@ -41,23 +41,35 @@ struct Launch {
 
   std::atomic<uint64_t> next_block{0};
   std::atomic<bool> stop{false};
-  std::atomic<uint64_t> executed{0};  // thread instructions of finished blocks
-  std::mutex mutex;                   // guards what follows
+  std::atomic<uint64_t> executed{0};   // thread instructions of finished blocks
+  std::atomic<int64_t> extra_left{0};  // blocks that may be resident beside one a host thread
+  std::mutex mutex;                    // guards what follows
   bool failed = false;
   v1::internal::RunOutcome outcome;
   std::vector<std::pair<uint64_t, std::string>> output;  // by block
   uint64_t first_blocks_done = 0, first_blocks_executed = 0;
 
   uint64_t blocks() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
-  uint64_t NowNs() const;
+  uint64_t NowNs() const;   // since Synchronize began
+  uint64_t WallNs() const;  // %globaltimer
+  // How many blocks the hardware would hold at once, registers aside: as many make progress together.
+  uint64_t ResidentBlocks() const;
 };
 
 // Runs the launch to its end. True: OK. False: `outcome` says what happened.
 bool RunLaunch(Launch& launch, v1::internal::RunOutcome* outcome);
 
-// Runs one block that was set up by PrepareBlock; false: block.outcome.
+enum class Turn {
+  kDone,    // the block has ended
+  kFailed,  // block.outcome says why; unspecified: the launch was stopped
+  kMore,
+  kAsleep,  // nothing can run before block.wake_ns
+};
+
+// A Block is made ready once and then runs one block of the grid after another.
 void PrepareBlock(Block& block, Launch& launch);
 void StartBlock(Block& block, uint64_t number);
-bool RunBlock(Block& block);
+// Gives each warp that can run one slice.
+Turn RunTurn(Block& block);
 
 }  // namespace solstice::device

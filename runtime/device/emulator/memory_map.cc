@@ -52,11 +52,13 @@ void MemoryMap::Remove(const Region* region) {
   const int last = static_cast<int>((last_byte - kBase) >> kSlotBits);
   for (int slot = first; slot <= last && slot < kSlots; ++slot) {
     auto& list = index_[slot];
-    list.erase(std::remove(list.begin(), list.end(), region), list.end());
+    // From the back: modules take their many variables away last first.
+    const auto at = std::find(list.rbegin(), list.rend(), region);
+    if (at != list.rend()) list.erase(std::next(at).base());
   }
   auto& owners = slots_[first];
-  owners.erase(std::remove_if(owners.begin(), owners.end(), [&](const auto& r) { return r.get() == region; }),
-               owners.end());
+  const auto owner = std::find_if(owners.rbegin(), owners.rend(), [&](const auto& r) { return r.get() == region; });
+  if (owner != owners.rend()) owners.erase(std::next(owner).base());
 }
 
 const Region* MemoryMap::Find(uint64_t address) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "runtime/base/strings.h"
 #include "runtime/device/emulator/decode.h"
@@ -25,7 +26,7 @@ StatusOr<std::unique_ptr<EmulatorModule>> EmulatorModule::Make(ptx::Module modul
 }
 
 EmulatorModule::~EmulatorModule() {
-  for (const Region* region : regions_) map_->Remove(region);
+  for (auto region = regions_.rbegin(); region != regions_.rend(); ++region) map_->Remove(*region);
   if (variable_bytes_ > 0) map_->Unreserve(base_, static_cast<uint64_t>(variable_bytes_));
 }
 
@@ -73,21 +74,23 @@ Status EmulatorModule::PlaceVariables(int64_t memory_bytes) {
 }
 
 void EmulatorModule::WriteInitialValues() {
+  std::map<std::string_view, uint64_t> functions;
+  for (size_t f = 0; f < module_.functions.size(); ++f) {
+    if (!module_.functions[f].is_declaration) functions[module_.functions[f].name] = kFunctionWindow + f * 16;
+  }
   for (size_t i = 0; i < placed_.size(); ++i) {
     const ptx::Variable& variable = *placed_[i].first;
     const size_t bytes = static_cast<size_t>(BytesOf(variable));
     std::memset(regions_[i]->host, 0, bytes);
-    std::memcpy(regions_[i]->host, variable.initial.data(), std::min(bytes, variable.initial.size()));
+    if (!variable.initial.empty()) {
+      std::memcpy(regions_[i]->host, variable.initial.data(), std::min(bytes, variable.initial.size()));
+    }
     for (const ptx::Variable::Relocation& relocation : variable.relocations) {
       uint64_t value = 0;
       if (const auto found = addresses_.find("\n" + relocation.symbol); found != addresses_.end()) {
         value = found->second;
       }
-      for (size_t f = 0; f < module_.functions.size(); ++f) {
-        if (module_.functions[f].name == relocation.symbol && !module_.functions[f].is_declaration) {
-          value = kFunctionWindow + f * 16;
-        }
-      }
+      if (const auto found = functions.find(relocation.symbol); found != functions.end()) value = found->second;
       value += static_cast<uint64_t>(relocation.addend);
       if (relocation.offset < 0 || static_cast<size_t>(relocation.offset) + 8 > bytes) continue;
       std::memcpy(regions_[i]->host + relocation.offset, &value, 8);

@@ -83,6 +83,8 @@ struct Program {
   int64_t dynamic_shared_offset = 0;
   int64_t max_threads[3] = {0, 0, 0};
   int64_t required_threads[3] = {0, 0, 0};
+  // It can wait for what another block writes: it polls global memory, uses what an atomic returns, or sleeps.
+  bool may_wait_for_blocks = false;
   // Not empty: the entry can reach an instruction that the emulator does not execute.
   std::string unsupported;
 };

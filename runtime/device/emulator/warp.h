@@ -34,7 +34,7 @@ struct Frame {
   int depth = 0;
 };
 
-enum class Wait : uint8_t { kRunnable, kWarp, kBarrier };
+enum class Wait : uint8_t { kRunnable, kWarp, kBarrier, kSleep };
 
 // Lanes that are at the same place.
 struct Group {
@@ -46,6 +46,7 @@ struct Group {
   int barrier = 0;         // kBarrier
   uint32_t predicate = 0;  // kBarrier with reduction: by lane
   uint64_t stamp = 0;      // when it last ran
+  uint64_t wake_ns = 0;    // kSleep: on the launch's clock
 };
 
 struct Warp {
@@ -65,7 +66,8 @@ struct Warp {
   uint32_t live = 0;           // lanes not exited
   uint32_t existing = 0;       // lanes that the block's shape gives this warp
   int index = 0;               // in the block
-  bool yielded = false;        // by nanosleep or at the end of its slice
+  bool yielded = false;        // at the end of its slice
+  int sleepers = 0;            // groups that wait with kSleep
   uint64_t stamp = 0;          // counts choices of a group
   uint8_t* local = nullptr;    // lane-major
   int64_t local_capacity = 0;  // bytes a lane
@@ -117,8 +119,12 @@ struct Block {
   std::vector<std::vector<Frame*>> spare_frames;  // by function
   std::unique_ptr<uint8_t[]> shared_storage;
   uint32_t live_threads = 0;
-  uint64_t slept_ns = 0;  // by nanosleep
-  std::string output;     // of printf
+  uint64_t slept_ns = 0;    // asked for by nanosleep, for its clock
+  uint64_t wake_ns = 0;     // when the first sleeper wakes, if nothing else can run
+  uint64_t slice = 0;       // warp instructions between turns of its warps
+  uint64_t turns = 0;       // of warps, since the block started
+  int64_t frame_bytes = 0;  // of `frames`
+  std::string output;       // of printf
   int64_t output_left = 0;
   int64_t local_limit = 0;  // EmulatorOptions::local_bytes_per_thread
   bool failed = false;
