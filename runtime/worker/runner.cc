@@ -61,9 +61,9 @@ StatusOr<RunOutcome> Runner::Run(const v1::internal::Run& run, std::vector<base:
     SOLSTICE_ASSIGN_OR_RETURN(exec::Placement placement, exec::CheckPlacement(placed, device_->granularity()));
     device::Access access =
         placed.role() == v1::internal::INPUT ? device::Access::kReadOnly : device::Access::kReadWrite;
-    auto buffer = device_->Import(std::move(descriptors[static_cast<size_t>(i)]), placement.mapped_bytes, access,
-                                  {placed.name(), placement.offset, placement.bytes,
-                                   base::Lower(v1::internal::BufferRole_Name(placed.role()))});
+    auto buffer = device_->Import(
+        std::move(descriptors[static_cast<size_t>(i)]), placement.mapped_bytes, access,
+        {placed.name(), placement.offset, placement.bytes, base::Lower(v1::internal::BufferRole_Name(placed.role()))});
     if (absl::IsResourceExhausted(buffer.status())) {
       RunOutcome outcome;
       outcome.set_kind(RunOutcome::OUT_OF_MEMORY);

@@ -80,7 +80,7 @@ bool WakeWarpWaiters(Warp& w) {
 }
 
 void WakeSleepers(Warp& w) {
-  const uint64_t now = w.block->launch->NowNs();
+  const uint64_t now = w.block->launch->run->clock.NowNs();
   for (Group& group : w.groups) {
     if (group.wait != Wait::kSleep || group.wake_ns > now) continue;
     group.wait = Wait::kRunnable;
@@ -194,7 +194,7 @@ bool CheckLimits(Block& block, bool look_at_clock) {
     block.outcome.set_estimated_instructions(total);
     return false;
   }
-  if (look_at_clock && std::chrono::steady_clock::now() > launch.run->deadline) {
+  if (look_at_clock && launch.run->clock.TimedOut()) {
     RaiseOutcome(
         block.warps[0], RunOutcome::TIMEOUT,
         StrCat(launch.program->entry, " was still running after ", launch.run->timeout_s, " s; ", Where(block)));

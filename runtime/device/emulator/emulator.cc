@@ -126,10 +126,7 @@ class Emulator : public Device {
 
   StatusOr<RunOutcome> Synchronize(const RunLimits& limits) override {
     const std::vector<Operation> queue = std::exchange(queue_, {});
-    RunState run;
-    run.start = std::chrono::steady_clock::now();
-    run.deadline = run.start + limits.timeout;
-    run.timeout_s = std::chrono::duration<double>(limits.timeout).count();
+    RunState run(limits.timeout);
     run.instruction_budget = limits.instruction_budget;
     run.threads = options_.threads > 0 ? options_.threads : static_cast<int>(std::thread::hardware_concurrency());
     RunOutcome outcome;
@@ -148,8 +145,7 @@ class Emulator : public Device {
     outcome.set_device_output(std::string(base::IsValidUtf8(run.device_output)
                                               ? run.device_output
                                               : base::Quote(run.device_output, run.device_output.size() * 4)));
-    outcome.set_milliseconds(
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - run.start).count());
+    outcome.set_milliseconds(static_cast<double>(run.clock.NowNs()) * 1e-6);
     return outcome;
   }
 

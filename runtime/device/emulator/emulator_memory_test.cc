@@ -99,7 +99,7 @@ TEST(Memory, MisalignedVector) {
 
 TEST(Memory, ReadOnlyImportRefusesWritesAndMappings) {
   auto owner = MakeEmulator();
-  auto buffer = owner->Allocate(kPage, Extent{"x", 0, 128});
+  auto buffer = owner->Allocate(kPage, Extent{"x", 0, 128, "input"});
   ASSERT_TRUE(buffer.ok());
   auto handle = (*buffer)->Export(Access::kReadOnly);
   ASSERT_TRUE(handle.ok()) << handle.status().ToString();
@@ -115,7 +115,7 @@ TEST(Memory, ReadOnlyImportRefusesWritesAndMappings) {
   ASSERT_TRUE(owner->CopyIn((*buffer)->address(), {reinterpret_cast<const uint8_t*>(ramp.data()), 128}).ok());
 
   Machine machine(Wrap(kAffine));
-  auto imported = machine.device().Import(std::move(*handle), kPage, Access::kReadOnly, Extent{"x", 0, 128});
+  auto imported = machine.device().Import(std::move(*handle), kPage, Access::kReadOnly, Extent{"x", 0, 128, "input"});
   ASSERT_TRUE(imported.ok()) << imported.status().ToString();
   const Address x = (*imported)->address(), y = machine.Buffer(std::vector<float>(32));
   ASSERT_EQ(machine.Run("affine", 1, 32, {Argument(x), Argument(y)}).kind(), RunOutcome::OK);

@@ -26,7 +26,8 @@ struct AddFloat {
 };
 struct AddDouble {
   static uint64_t Do(uint64_t old, uint64_t b, uint64_t, bool) {
-    return __builtin_bit_cast(uint64_t, __builtin_bit_cast(double, old) + __builtin_bit_cast(double, b));
+    const double r = __builtin_bit_cast(double, old) + __builtin_bit_cast(double, b);
+    return r != r ? 0xfff8'0000'0000'0000u : __builtin_bit_cast(uint64_t, r);
   }
 };
 template <bool kBrain>

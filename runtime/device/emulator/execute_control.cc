@@ -243,7 +243,7 @@ void ExecNanosleep(Warp& w, const Op& op) {
   group.frame = w.frame;
   group.wait = Wait::kSleep;
   group.stamp = ++w.stamp;
-  group.wake_ns = w.block->launch->NowNs() + nanoseconds;
+  group.wake_ns = w.block->launch->run->clock.NowNs() + nanoseconds;
   w.groups.push_back(group);
   ++w.sleepers;
   SetMask(w, 0);

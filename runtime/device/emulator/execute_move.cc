@@ -56,11 +56,11 @@ uint64_t SpecialValue(const Warp& w, Special special, int lane) {
     case Special::kClock64:
       return w.executed * 4 + block.slept_ns * 2;
     case Special::kGlobaltimer:
-      return launch.WallNs();
+      return launch.run->clock.WallNs();
     case Special::kGlobaltimerLo:
-      return static_cast<uint32_t>(launch.WallNs());
+      return static_cast<uint32_t>(launch.run->clock.WallNs());
     case Special::kGlobaltimerHi:
-      return launch.WallNs() >> 32;
+      return launch.run->clock.WallNs() >> 32;
     case Special::kLanemaskEq:
       return bit;
     case Special::kLanemaskLt:

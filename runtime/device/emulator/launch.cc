@@ -25,10 +25,15 @@ void Fail(Launch& launch, const RunOutcome& outcome) {
   launch.outcome = outcome;
 }
 
-// Accounts for a finished block; false when the launch must stop.
-bool Finish(Launch& launch, Block& block) {
+uint64_t ThreadInstructions(const Block& block) {
   uint64_t threads = 0;
   for (const Warp& w : block.warps) threads += w.thread_executed;
+  return threads;
+}
+
+// Accounts for a finished block; false when the launch must stop.
+bool Finish(Launch& launch, Block& block) {
+  const uint64_t threads = ThreadInstructions(block);
   launch.executed.fetch_add(threads, std::memory_order_relaxed);
   const uint64_t blocks = launch.blocks();
   const uint64_t sample = std::min(blocks, kBlocksForEstimate);
@@ -58,12 +63,14 @@ bool Finish(Launch& launch, Block& block) {
 
 // What a block that will not finish has printed and executed.
 void Abandon(Launch& launch, Block& block) {
-  uint64_t threads = 0;
-  for (const Warp& w : block.warps) threads += w.thread_executed;
-  launch.executed.fetch_add(threads, std::memory_order_relaxed);
+  launch.executed.fetch_add(ThreadInstructions(block), std::memory_order_relaxed);
   if (block.output.empty()) return;
   std::lock_guard<std::mutex> lock(launch.mutex);
-  launch.output.emplace_back(block.number, std::move(block.output));
+  try {
+    launch.output.emplace_back(block.number, std::move(block.output));
+  } catch (const std::bad_alloc&) {
+    // Perhaps on the way out for want of memory: what it printed is lost.
+  }
 }
 
 // The blocks that one host thread runs in turns.
@@ -108,6 +115,7 @@ class Residents {
       wake_ns = std::min(wake_ns, turn == Turn::kAsleep ? block.wake_ns : 0);
       ++i;
     }
+    if (held_.size() > 1 && OverBudget()) return false;
     if (held_.size() == before) Wait(wake_ns);
     return true;
   }
@@ -117,7 +125,6 @@ class Residents {
   static constexpr uint64_t kSharedSlice = 1024;  // the same with several blocks
   static constexpr int kPatience = 64;            // rounds of one block alone
   static constexpr int kSharedPatience = 4;       // of several
-  static constexpr uint64_t kShortWaitNs = 80'000;
 
   bool Start() {
     if (!held_.empty()) {
@@ -144,11 +151,27 @@ class Residents {
   }
 
   bool TimedOut(uint64_t number) {
-    if (std::chrono::steady_clock::now() <= launch_.run->deadline) return false;
+    if (!launch_.run->clock.TimedOut()) return false;
     RunOutcome outcome;
     outcome.set_kind(RunOutcome::TIMEOUT);
     outcome.set_reason(StrCat(launch_.program->entry, " was still running after ", launch_.run->timeout_s, " s; ",
                               number, " of ", launch_.blocks(), " blocks had started"));
+    Fail(launch_, outcome);
+    return true;
+  }
+
+  // Each block looks at the budget on its own; together they may be over it.
+  bool OverBudget() {
+    const double budget = launch_.run->instruction_budget;
+    if (budget <= 0) return false;
+    uint64_t threads = launch_.run->instructions + launch_.executed.load(std::memory_order_relaxed);
+    for (const auto& block : held_) threads += ThreadInstructions(*block);
+    if (static_cast<double>(threads) <= budget) return false;
+    RunOutcome outcome;
+    outcome.set_kind(RunOutcome::OVER_BUDGET);
+    outcome.set_reason(StrCat(launch_.program->entry, " executed more than the budget of ", budget,
+                              " thread instructions, in ", held_.size(), " blocks that wait for one another"));
+    outcome.set_estimated_instructions(static_cast<double>(threads));
     Fail(launch_, outcome);
     return true;
   }
@@ -169,15 +192,7 @@ class Residents {
       wanted_ *= 2;
       return;
     }
-    if (wake_ns == 0) return;
-    const uint64_t now = launch_.NowNs();
-    if (wake_ns <= now) return;
-    // The system sleeps for some tens of microseconds at least.
-    if (wake_ns - now < kShortWaitNs) {
-      std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(std::chrono::nanoseconds(wake_ns - now));
-    }
+    if (wake_ns != 0) launch_.run->clock.WaitUntil(wake_ns, launch_.stop);
   }
 
   Launch& launch_;
@@ -204,17 +219,10 @@ void Work(Launch& launch) {
     outcome.set_reason(StrCat(launch.program->entry, ": no host memory for its registers and local memory"));
     Fail(launch, outcome);
   }
+  launch.run->clock.Leave();
 }
 
 }  // namespace
-
-uint64_t Launch::NowNs() const {
-  return static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - run->start).count());
-}
-
-uint64_t Launch::WallNs() const {
-  return static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count());
-}
 
 uint64_t Launch::ResidentBlocks() const {
   constexpr int64_t kMostBlocksPerSm = 32, kReservedSharedBytes = 1024;
@@ -236,6 +244,7 @@ uint64_t Launch::ResidentBlocks() const {
 bool RunLaunch(Launch& launch, RunOutcome* outcome) {
   const uint64_t workers = std::min<uint64_t>(launch.blocks(), static_cast<uint64_t>(std::max(launch.run->threads, 1)));
   launch.extra_left = static_cast<int64_t>(launch.ResidentBlocks()) - static_cast<int64_t>(workers);
+  launch.run->clock.Enter(workers);
   std::vector<std::thread> threads;
   for (uint64_t i = 1; i < workers; ++i) threads.emplace_back([&launch] { Work(launch); });
   Work(launch);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/device/device.h"
+#include "runtime/device/emulator/clock.h"
 #include "runtime/device/emulator/emulator.h"
 #include "runtime/device/emulator/memory_map.h"
 #include "runtime/device/emulator/program.h"
@@ -19,8 +20,11 @@ namespace solstice::device {
 
 // What one Synchronize has used so far.
 struct RunState {
-  std::chrono::steady_clock::time_point start, deadline;
-  double timeout_s = 0;
+  explicit RunState(std::chrono::nanoseconds timeout)
+      : clock(timeout), timeout_s(std::chrono::duration<double>(timeout).count()) {}
+
+  Clock clock;
+  const double timeout_s;
   double instruction_budget = 0;
   uint64_t instructions = 0;  // thread instructions of finished launches
   double estimated = 0;
@@ -50,8 +54,6 @@ struct Launch {
   uint64_t first_blocks_done = 0, first_blocks_executed = 0;
 
   uint64_t blocks() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
-  uint64_t NowNs() const;   // since Synchronize began
-  uint64_t WallNs() const;  // %globaltimer
   // How many blocks the hardware would hold at once, registers aside: as many make progress together.
   uint64_t ResidentBlocks() const;
 };
