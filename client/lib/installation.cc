@@ -19,7 +19,7 @@ std::string FindShared(const std::string& name) {
   if (home != nullptr && IsFolder(std::string(home) + "/" + name)) return std::string(home) + "/" + name;
   auto program = base::ProgramDirectory();
   if (!program.ok()) return {};
-  std::string bundled = *program + "/../share/solstice/" + name;
+  std::string bundled = program->substr(0, program->rfind('/')) + "/share/solstice/" + name;
   if (IsFolder(bundled)) return bundled;
   for (std::string folder = *program; !folder.empty(); folder = folder.substr(0, folder.rfind('/'))) {
     if (IsFolder(folder + "/" + name)) return folder + "/" + name;

@@ -439,6 +439,23 @@ TEST(Toolkit, EnvironmentDecides) {
     setenv("SOLSTICE_CUDA_HOME", kept.c_str(), 1);
 }
 
+// Jails refuse mounts with "..", and a build tree's own toolkit is found through some.
+TEST(Toolkit, PathsArePlain) {
+  const char* before = getenv("SOLSTICE_CUDA_HOME");
+  std::string kept = before == nullptr ? "" : before;
+  auto plain = FindToolkit();
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  setenv("SOLSTICE_CUDA_HOME", (plain->root + "/lib/..").c_str(), 1);
+  auto odd = FindToolkit();
+  if (before == nullptr)
+    unsetenv("SOLSTICE_CUDA_HOME");
+  else
+    setenv("SOLSTICE_CUDA_HOME", kept.c_str(), 1);
+  ASSERT_TRUE(odd.ok()) << odd.status();
+  EXPECT_EQ(odd->nvrtc, plain->nvrtc);
+  EXPECT_EQ(odd->include, plain->include);
+}
+
 TEST(HeaderTreeDigest, SeesNamesAndContents) {
   std::string root = ::testing::TempDir() + "/headers." + std::to_string(getpid());
   std::filesystem::create_directories(root + "/a/sub");

@@ -99,7 +99,11 @@ StatusOr<Toolkit> FindToolkit() {
     roots.push_back("/usr/local/cuda");
   }
   std::string tried;
-  for (const std::string& root : roots) {
+  for (const std::string& named : roots) {
+    // Jails take only plain absolute paths.
+    std::error_code error;
+    std::string root = std::filesystem::canonical(named, error).string();
+    if (error) root = named;
     Toolkit toolkit;
     std::string missing = Inspect(root, &toolkit);
     if (missing.empty()) return toolkit;

@@ -63,7 +63,11 @@ StatusOr<std::unique_ptr<Stage>> Stage::Create() {
         StrCat("cannot make a private mount namespace: ", base::MessageOf(base::FromErrno(errno, "unshare"))),
         "run the server as an ordinary user, or allow it CAP_SYS_ADMIN");
   }
-  if (::mount(nullptr, "/", nullptr, MS_PRIVATE | MS_REC, nullptr) != 0) return base::FromErrno(errno, "mount private");
+  if (::mount(nullptr, "/", nullptr, MS_PRIVATE | MS_REC, nullptr) != 0) {
+    return base::FailedPrecondition(
+        StrCat("cannot make the mounts private: ", base::MessageOf(base::FromErrno(errno, "mount"))),
+        "in a chroot, bind the root folder to itself first; or run the server as an ordinary user");
+  }
   if (::mount("solstice", folder.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m") != 0) {
     return base::FromErrno(errno, "mount tmpfs");
   }
