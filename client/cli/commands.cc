@@ -5,9 +5,9 @@
 #include "client/cli/interrupts.h"
 #include "client/cli/render.h"
 #include "client/lib/evaluation_json.h"
-#include "client/lib/installation.h"
 #include "client/lib/submission.h"
 #include "runtime/base/file.h"
+#include "runtime/base/installation.h"
 #include "runtime/base/strings.h"
 
 namespace solstice::cli {
@@ -15,6 +15,11 @@ namespace {
 
 void Print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 void PrintJson(const core::Json& json) { Print(json.Text(2) + "\n"); }
+
+std::string ReferenceKernels() {
+  auto programs = base::ProgramDirectory();
+  return programs.ok() ? base::FindShared(*programs, "reference_kernels") : "";
+}
 
 int CodeOf(const Status& status) {
   switch (status.code()) {
@@ -36,8 +41,8 @@ StatusOr<v1::SubmitRequest> MakeRequest(const RunOptions& options) {
   SOLSTICE_ASSIGN_OR_RETURN(*request.mutable_solution(), client::ReadSolution(options.file));
   bool has_files = false;
   v1::DefinitionFiles files;
-  SOLSTICE_RETURN_IF_ERROR(client::SetDefinition(options.definition, client::ReferenceKernels(),
-                                                 request.mutable_solution(), &files, &has_files));
+  SOLSTICE_RETURN_IF_ERROR(
+      client::SetDefinition(options.definition, ReferenceKernels(), request.mutable_solution(), &files, &has_files));
   if (has_files) *request.mutable_definition_files() = std::move(files);
   auto* evaluation = request.mutable_options();
   SOLSTICE_RETURN_IF_ERROR(client::SetDevice(options.device, evaluation));
@@ -203,8 +208,8 @@ int CompileCommand(const GlobalOptions& global, const CompileOptions& options) {
   *request.mutable_solution() = *std::move(solution);
   bool has_files = false;
   v1::DefinitionFiles files;
-  Status status = client::SetDefinition(options.definition, client::ReferenceKernels(), request.mutable_solution(),
-                                        &files, &has_files);
+  Status status =
+      client::SetDefinition(options.definition, ReferenceKernels(), request.mutable_solution(), &files, &has_files);
   if (!status.ok()) return Fail(global, status);
   if (has_files) *request.mutable_definition_files() = std::move(files);
   request.set_arch(options.arch);

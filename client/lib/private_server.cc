@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "client/lib/client.h"
-#include "client/lib/installation.h"
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/rpc/build_id.h"
@@ -54,11 +53,6 @@ std::string BuildOf(const std::string& address) {
 // Starts solsticed in a session of its own, with its output in a log, and default signals whatever ours are.
 StatusOr<pid_t> Launch(const std::string& program, const std::string& data_dir, const std::string& log) {
   std::vector<std::string> words = {program, "--private", "--data-dir", data_dir, "--accept-inline-definitions"};
-  for (const auto& [flag, folder] :
-       {std::pair<const char*, std::string>{"--definition-root", FindShared("definitions")},
-        {"--reference-kernels", ReferenceKernels()}}) {
-    if (!folder.empty()) words.insert(words.end(), {flag, folder});
-  }
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);

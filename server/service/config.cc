@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "runtime/base/file.h"
+#include "runtime/base/installation.h"
 #include "runtime/base/strings.h"
 #include "runtime/rpc/private_server.h"
 
@@ -65,23 +66,6 @@ StatusOr<v1::ServerConfig> ReadConfig(const std::string& path) {
   return ParseConfig(*text, path);
 }
 
-std::string FindShared(const std::string& program_directory, const std::string& name) {
-  std::vector<std::filesystem::path> places;
-  if (const char* home = std::getenv("SOLSTICE_HOME")) places.emplace_back(home);
-  std::filesystem::path directory(program_directory);
-  places.push_back(directory.parent_path() / "share" / "solstice");
-  // A build tree lies inside the repository.
-  for (int up = 0; up < 5 && directory.has_relative_path(); ++up) {
-    places.push_back(directory);
-    directory = directory.parent_path();
-  }
-  for (const std::filesystem::path& place : places) {
-    std::error_code error;
-    if (std::filesystem::is_directory(place / name, error)) return (place / name).string();
-  }
-  return "";
-}
-
 Status CompleteConfig(const std::string& program_directory, v1::ServerConfig* config) {
   if (config->listen().empty()) config->add_listen(kDefaultListen);
   if (config->data_dir().empty()) {
@@ -89,11 +73,11 @@ Status CompleteConfig(const std::string& program_directory, v1::ServerConfig* co
     config->set_data_dir(data_dir);
   }
   if (config->definition_roots().empty()) {
-    std::string found = FindShared(program_directory, "definitions");
+    std::string found = base::FindShared(program_directory, "definitions");
     if (!found.empty()) config->add_definition_roots(found);
   }
   if (config->reference_kernels().empty()) {
-    config->set_reference_kernels(FindShared(program_directory, "reference_kernels"));
+    config->set_reference_kernels(base::FindShared(program_directory, "reference_kernels"));
   }
   const pipeline::Options standard;
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

@@ -25,7 +25,4 @@ StatusOr<pipeline::DeviceSpec> ParseDevice(const std::string& text);
 // Of a completed configuration. INVALID_ARGUMENT.
 StatusOr<pipeline::Options> PipelineOptions(const v1::ServerConfig& config, const std::string& build_id);
 
-// The folder `name` of this installation, or "".
-std::string FindShared(const std::string& program_directory, const std::string& name);
-
 }  // namespace solstice::service

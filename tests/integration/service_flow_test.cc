@@ -127,6 +127,14 @@ TEST_F(ServiceFlowTest, NamedWorkloadRunsThatOneOnly) {
   EXPECT_EQ(Text(one.Find("workloads")->array()[0], "uuid"), uuid);
 }
 
+TEST_F(ServiceFlowTest, ExamplesPass) {
+  for (const auto& [file, definition] : {std::pair<const char*, const char*>{"gemm_tiled.cu", "gemm_n128_k2048"},
+                                         {"rmsnorm_two_kernels.cu", "rmsnorm_h2048"}}) {
+    core::Json json = server_->CliJson({"run", SourcePath(std::string("examples/") + file), "-d", definition});
+    EXPECT_EQ(Text(json, "verdict"), "PASSED") << json.Text(2);
+  }
+}
+
 TEST_F(ServiceFlowTest, CompilePrintsKernelsAndEmits) {
   int exit_code = -1;
   core::Json json =
