@@ -1,6 +1,7 @@
 #include "server/pipeline/compile_stage.h"
 
 #include <algorithm>
+#include <future>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/strings.h"
@@ -20,6 +21,44 @@ StatusOr<std::vector<v1::internal::Program>> CompileAll(CompilerPool& pool, cons
     programs.push_back(std::move(compiled.program));
   }
   return programs;
+}
+
+// Whether every program came from the cache.
+StatusOr<bool> CompileSolution(CompilerPool& pool, const CompileStageInput& input, Runnable* runnable) {
+  SOLSTICE_ASSIGN_OR_RETURN(
+      runnable->solution,
+      SpecialiseSolution(input.submission.solution(), input.bundle.definition(), input.workloads, input.device));
+  bool cached = false;
+  SOLSTICE_ASSIGN_OR_RETURN(runnable->programs,
+                            CompileAll(pool, input.tenant, input.id, runnable->solution.programs, &cached));
+  return cached;
+}
+
+struct Reference {
+  Specialisation specialisation;
+  std::vector<v1::internal::Program> programs;
+};
+
+StatusOr<Reference> CompileReference(CompilerPool& pool, const CompileStageInput& input) {
+  Reference reference;
+  auto specialised = SpecialiseReference(input.bundle, input.workloads, input.device);
+  if (!specialised.ok()) {
+    // The reference's plan itself is wrong: every workload says so.
+    for (const auto& workload : input.workloads) {
+      WorkloadPlan broken;
+      broken.workload = workload;
+      broken.rejection.verdict = v1::INVALID_REFERENCE;
+      broken.rejection.reason = base::MessageOf(specialised.status());
+      broken.rejection.mend = base::MendOf(specialised.status());
+      reference.specialisation.workloads.push_back(std::move(broken));
+    }
+    return reference;
+  }
+  reference.specialisation = *std::move(specialised);
+  bool cached = false;
+  SOLSTICE_ASSIGN_OR_RETURN(reference.programs,
+                            CompileAll(pool, input.tenant, input.id, reference.specialisation.programs, &cached));
+  return reference;
 }
 
 }  // namespace
@@ -67,39 +106,18 @@ StatusOr<CompileStageOutput> RunCompileStage(CompilerPool& pool, const CompileSt
   runnable.attempt = input.attempt;
   runnable.definition = input.bundle.definition();
   runnable.allow_device_state = input.submission.options().allow_device_state();
-  base::Stopwatch watch;
-  SOLSTICE_ASSIGN_OR_RETURN(
-      runnable.solution,
-      SpecialiseSolution(input.submission.solution(), input.bundle.definition(), input.workloads, input.device));
-  bool cached = false;
-  SOLSTICE_ASSIGN_OR_RETURN(runnable.programs,
-                            CompileAll(pool, input.tenant, input.id, runnable.solution.programs, &cached));
-  output.report = MakeReport(runnable.programs, cached, watch.milliseconds());
 
-  const bool any_runs = std::any_of(runnable.programs.begin(), runnable.programs.end(),
-                                    [](const auto& program) { return program.verdict() == v1::PASSED; });
-  auto reference = SpecialiseReference(input.bundle, input.workloads, input.device);
-  if (reference.ok()) {
-    runnable.reference = *std::move(reference);
-    if (any_runs) {
-      bool reference_cached = false;
-      SOLSTICE_ASSIGN_OR_RETURN(
-          runnable.reference_programs,
-          CompileAll(pool, input.tenant, input.id, runnable.reference.programs, &reference_cached));
-    } else {
-      runnable.reference_programs.resize(runnable.reference.programs.size());
-    }
-  } else {
-    // The reference's plan itself is wrong: every workload says so.
-    for (const auto& workload : input.workloads) {
-      WorkloadPlan broken;
-      broken.workload = workload;
-      broken.rejection.verdict = v1::INVALID_REFERENCE;
-      broken.rejection.reason = base::MessageOf(reference.status());
-      broken.rejection.mend = base::MendOf(reference.status());
-      runnable.reference.workloads.push_back(std::move(broken));
-    }
-  }
+  // The reference compiles beside the submission: mostly it is cached, and the first time nobody waits for two
+  // compiles.
+  auto reference = std::async(std::launch::async, [&] { return CompileReference(pool, input); });
+  base::Stopwatch watch;
+  auto own = CompileSolution(pool, input, &runnable);
+  output.report = MakeReport(runnable.programs, own.ok() && *own, watch.milliseconds());
+  StatusOr<Reference> compiled_reference = reference.get();
+  SOLSTICE_RETURN_IF_ERROR(own.status());
+  SOLSTICE_RETURN_IF_ERROR(compiled_reference.status());
+  runnable.reference = std::move(compiled_reference->specialisation);
+  runnable.reference_programs = std::move(compiled_reference->programs);
   return output;
 }
 

@@ -2,7 +2,9 @@
 // honest kernel that passes right after each.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <memory>
+#include <sstream>
 
 #include "tests/support/harness.h"
 
@@ -92,6 +94,61 @@ TEST_F(HostileTest, DeviceStateRunsUnrankedWhenAllowed) {
   EXPECT_EQ(Text(json, "verdict"), "PASSED") << json.Text(2);
   EXPECT_FALSE(json.Find("ranked")->boolean());
   EXPECT_FALSE(json.Find("workloads")->array()[0].Find("warnings")->array().empty());
+}
+
+std::string ReadText(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST_F(HostileTest, AfterThreeFaultsTheRestIsSkipped) {
+  TempFolder folder;
+  std::string plan = "//@ launch k grid=(ceil_div(N, 256)) block=(256) args=(x, y, i64(N))\n";
+  std::string kernel =
+      folder.Write("trap.cu", plan + ReadText(SourcePath("tests/cases/03_fault_then_next_job/kernel_trap.cu")));
+  core::Json json = server_->CliJson({"run", kernel, "-d", SourcePath("tests/cases/03_fault_then_next_job")});
+  EXPECT_EQ(Text(json, "verdict"), "RUNTIME_ERROR");
+  EXPECT_FALSE(json.Find("complete")->boolean());
+  const auto& workloads = json.Find("workloads")->array();
+  ASSERT_GE(workloads.size(), 5u);
+  for (size_t i = 0; i < workloads.size(); ++i) {
+    EXPECT_EQ(Text(workloads[i], "status"), i < 3 ? "RUNTIME_ERROR" : "SKIPPED");
+  }
+  ExpectHonestPasses();
+}
+
+TEST_F(HostileTest, ABrokenReferenceIsNeverTheSubmissionsFault) {
+  const std::string source = SourcePath("tests/cases/03_fault_then_next_job/");
+  const std::string plan = "//@ launch k grid=(ceil_div(N, 256)) block=(256) args=(x, y, i64(N))\n";
+  for (const std::string& reference :
+       {plan + "not C++", std::string("//@ launch k grid=(\n"), plan + ReadText(source + "kernel_trap.cu")}) {
+    TempFolder folder;
+    for (const char* name : {"definition.json", "workload.jsonl"}) folder.Write(name, ReadText(source + name));
+    folder.Write("solstice.json", R"({"version": 1, "reference": {"source": "reference.cu"}})");
+    folder.Write("reference.cu", reference);
+    std::string kernel = folder.Write("kernel.cu", plan + ReadText(source + "kernel_ok.cu"));
+    for (int round = 0; round < 2; ++round) {
+      int exit_code = 0;
+      core::Json json = server_->CliJson({"run", kernel, "-d", folder.path(), "--workload", "fault-n257"}, &exit_code);
+      EXPECT_EQ(exit_code, 3) << json.Text(2);
+      EXPECT_EQ(Text(json, "verdict"), "INVALID_REFERENCE") << json.Text(2);
+      EXPECT_FALSE(json.Find("cached")->boolean());
+      EXPECT_FALSE(Text(json.Find("workloads")->array()[0], "reason").empty());
+    }
+  }
+  ExpectHonestPasses();
+}
+
+TEST(BudgetTest, AWorkloadOverTheInstructionBudgetIsSkippedWithTheEstimate) {
+  TestServer server({"--instruction-budget", "1000"});
+  int exit_code = 0;
+  core::Json json = server.CliJson({"run", SourcePath("examples/fused_add_rmsnorm.cu"), "-d", kDefinition}, &exit_code);
+  EXPECT_EQ(exit_code, 1);
+  EXPECT_EQ(Text(json, "verdict"), "SKIPPED") << json.Text(2);
+  const core::Json& workload = json.Find("workloads")->array()[0];
+  EXPECT_NE(Text(workload, "reason").find("budget"), std::string::npos) << Text(workload, "reason");
 }
 
 TEST_F(HostileTest, RequestErrorsAreNoVerdicts) {
