@@ -199,6 +199,7 @@ StatusOr<RunOutcome> DeviceSlot::CallRunner(const Runnable& runnable, const v1::
   run->set_timeout_s(timeout_s);
   run->set_instruction_budget(runnable.instruction_budget);
   std::vector<int> fds;
+  fds.reserve(descriptors.size());
   for (const auto& fd : descriptors) fds.push_back(fd.get());
   auto reply = runner->Call(std::move(request), fds, nullptr, Seconds(timeout_s + kKillGraceS));
   if (absl::IsDeadlineExceeded(reply.status())) {
