@@ -91,15 +91,21 @@ StatusOr<std::unique_ptr<DeviceSlot>> DeviceSlot::Start(sandbox::Spawner* spawne
   slot->ordinal_ = ordinal;
   slot->slot_index_ = slot_index;
   SOLSTICE_RETURN_IF_ERROR(slot->EnsureJudge());
+  base::MutexLock lock(slot->mutex_);
   slot->properties_ = slot->judge_->hello().device();
   return slot;
 }
 
 Status DeviceSlot::EnsureJudge() {
-  if (judge_ != nullptr && judge_->alive()) return absl::OkStatus();
-  judge_.reset();
+  {
+    base::MutexLock lock(mutex_);
+    if (judge_ != nullptr && judge_->alive()) return absl::OkStatus();
+    judge_.reset();
+  }
   SOLSTICE_ASSIGN_OR_RETURN(auto spec, worker::JudgeProcess(installation_, kind_, ordinal_));
-  SOLSTICE_ASSIGN_OR_RETURN(judge_, worker::Client::Start(*spawner_, spec, kStartTimeout));
+  SOLSTICE_ASSIGN_OR_RETURN(auto judge, worker::Client::Start(*spawner_, spec, kStartTimeout));
+  base::MutexLock lock(mutex_);
+  judge_ = std::move(judge);
   return absl::OkStatus();
 }
 
@@ -113,17 +119,21 @@ void DeviceSlot::Arm() {
   cancelled_ = false;
 }
 
+void DeviceSlot::KillWorkers() {
+  if (runner_ != nullptr) runner_->Kill();
+  if (judge_ != nullptr && judge_busy_) judge_->Kill();
+}
+
 void DeviceSlot::Cancel() {
   base::MutexLock lock(mutex_);
   cancelled_ = true;
-  if (runner_ != nullptr) runner_->Kill();
+  KillWorkers();
 }
 
 void DeviceSlot::Shutdown() {
   base::MutexLock lock(mutex_);
   shut_down_ = true;
-  if (runner_ != nullptr) runner_->Kill();
-  // The judge is left to its thread: its calls end soon, and its channel closes with this object.
+  KillWorkers();
 }
 
 void DeviceSlot::DropRunner() {
@@ -134,7 +144,19 @@ void DeviceSlot::DropRunner() {
 
 StatusOr<WorkerReply> DeviceSlot::CallJudge(WorkerRequest request, std::vector<base::UniqueFd>* descriptors,
                                             double timeout_s) {
-  auto reply = judge_->Call(std::move(request), {}, descriptors, Seconds(timeout_s));
+  worker::Client* judge = nullptr;
+  {
+    base::MutexLock lock(mutex_);
+    // Buffers are given back even after a cancel.
+    const bool release = request.has_verify() && request.verify().release();
+    if (shut_down_ || (cancelled_ && !release)) return base::Cancelled("cancelled");
+    if (judge_ == nullptr) return base::Unavailable("judge: it is gone");
+    judge_busy_ = true;
+    judge = judge_.get();
+  }
+  auto reply = judge->Call(std::move(request), {}, descriptors, Seconds(timeout_s));
+  base::MutexLock lock(mutex_);
+  judge_busy_ = false;
   if (!reply.ok()) {
     judge_.reset();
     return base::Annotate(reply.status(), "judge");

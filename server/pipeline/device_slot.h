@@ -28,8 +28,8 @@ struct Runnable {
   double timeout_s = 0;
   double instruction_budget = 0;
   bool allow_device_state = false;
-  int debug_pointer_shift_bytes = 0;            // tests only
-  std::string seed;  // raw; payload seeds derive from it
+  int debug_pointer_shift_bytes = 0;  // tests only
+  std::string seed;                   // raw; payload seeds derive from it
 };
 
 struct SlotPhases {
@@ -54,8 +54,10 @@ class DeviceSlot {
   // after Cancel().
   Status Run(const Runnable& runnable, const OnResult& on_result, const OnProgress& on_progress, SlotPhases* phases);
 
-  // Any thread: kills the runner of the evaluation under way.
+  // Any thread: kills the runner of the evaluation under way, and the judge if it works for it just now (its reference
+  // may never end). The next evaluation starts new ones.
   void Cancel();
+  // The same, for good.
   void Shutdown();
 
  private:
@@ -80,11 +82,16 @@ class DeviceSlot {
   int ordinal_ = 0;
   int slot_index_ = 0;
   v1::DeviceProperties properties_;
-  std::unique_ptr<worker::Client> judge_;
   int runner_deaths_ = 0;
   std::vector<bool> loaded_;  // programs in the runner
 
+  void KillWorkers() SOLSTICE_REQUIRES(mutex_);
+
+  // The pointers change under the mutex and on the slot's own thread alone, which may therefore use the workers without
+  // it.
   base::Mutex mutex_;
+  std::unique_ptr<worker::Client> judge_ SOLSTICE_GUARDED_BY(mutex_);
+  bool judge_busy_ SOLSTICE_GUARDED_BY(mutex_) = false;
   std::unique_ptr<worker::Client> runner_ SOLSTICE_GUARDED_BY(mutex_);
   bool cancelled_ SOLSTICE_GUARDED_BY(mutex_) = false;
   bool shut_down_ SOLSTICE_GUARDED_BY(mutex_) = false;

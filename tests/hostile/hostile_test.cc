@@ -2,9 +2,11 @@
 // honest kernel that passes right after each.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 #include <memory>
 #include <sstream>
+#include <thread>
 
 #include "tests/support/harness.h"
 
@@ -139,6 +141,45 @@ TEST_F(HostileTest, ABrokenReferenceIsNeverTheSubmissionsFault) {
     }
   }
   ExpectHonestPasses();
+}
+
+// A definition whose reference never ends, and a kernel for it.
+struct EndlessReference {
+  EndlessReference() {
+    const std::string source = SourcePath("tests/cases/03_fault_then_next_job/");
+    const std::string plan = "//@ launch k grid=(ceil_div(N, 256)) block=(256) args=(x, y, i64(N))\n";
+    for (const char* name : {"definition.json", "workload.jsonl"}) folder.Write(name, ReadText(source + name));
+    folder.Write("solstice.json", R"({"version": 1, "reference": {"source": "reference.cu"}})");
+    folder.Write("reference.cu", plan + ReadText(SourcePath("tests/cases/04_infinite_loop/kernel.cu")));
+    kernel = folder.Write("kernel.cu", plan + ReadText(source + "kernel_ok.cu"));
+  }
+  // Submits it and waits until it runs; its id.
+  std::string Start(const TestServer& server) const {
+    core::Json json = server.CliJson({"submit", kernel, "-d", folder.path(), "--workload", "fault-n257"});
+    std::string id = Text(json, "evaluation_id");
+    for (int i = 0; i < 400 && Text(server.CliJson({"show", id}), "state") != "RUNNING"; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    return id;
+  }
+  TempFolder folder;
+  std::string kernel;
+};
+
+TEST_F(HostileTest, CancelFreesTheDeviceFromAnEndlessReference) {
+  EndlessReference endless;
+  std::string id = endless.Start(*server_);
+  EXPECT_EQ(server_->Cli({"cancel", id}).exit_code, 0);
+  ExpectHonestPasses();  // fails by its own limit if the judge is still at it
+  EXPECT_EQ(Text(server_->CliJson({"show", id}), "state"), "CANCELLED");
+}
+
+TEST(ShutdownTest, AnEndlessReferenceDoesNotHoldTheServer) {
+  TestServer server;
+  EndlessReference endless;
+  endless.Start(server);
+  EXPECT_EQ(server.Terminate(), 0);
 }
 
 TEST(BudgetTest, AWorkloadOverTheInstructionBudgetIsSkippedWithTheEstimate) {
