@@ -3,7 +3,7 @@ set(proto_dir ${CMAKE_SOURCE_DIR}/proto)
 set(out_dir ${CMAKE_BINARY_DIR}/proto)
 file(MAKE_DIRECTORY ${out_dir})
 set(message_sources)
-foreach(name definition solution evaluation service worker config)
+foreach(name definition solution evaluation host service worker config)
   set(file solstice/v1/${name}.proto)
   add_custom_command(
     OUTPUT ${out_dir}/solstice/v1/${name}.pb.cc ${out_dir}/solstice/v1/${name}.pb.h
@@ -14,7 +14,7 @@ foreach(name definition solution evaluation service worker config)
 endforeach()
 add_library(solstice_proto STATIC ${message_sources})
 target_include_directories(solstice_proto SYSTEM PUBLIC ${out_dir})
-target_link_libraries(solstice_proto PUBLIC ${PROTOBUF_STATIC} Threads::Threads)
+target_link_libraries(solstice_proto PUBLIC archive::protobuf Threads::Threads)
 target_compile_options(solstice_proto PRIVATE -w)
 
 add_custom_command(
@@ -22,5 +22,5 @@ add_custom_command(
   COMMAND ${PROTOC} -I${proto_dir} --grpc_out=${out_dir} --plugin=protoc-gen-grpc=${GRPC_CPP_PLUGIN} solstice/v1/service.proto
   WORKING_DIRECTORY ${proto_dir} DEPENDS ${proto_dir}/solstice/v1/service.proto)
 add_library(solstice_proto_grpc STATIC ${out_dir}/solstice/v1/service.grpc.pb.cc)
-target_link_libraries(solstice_proto_grpc PUBLIC solstice_proto PkgConfig::GRPCPP)
+target_link_libraries(solstice_proto_grpc PUBLIC solstice_proto archive::grpc++)
 target_compile_options(solstice_proto_grpc PRIVATE -w)

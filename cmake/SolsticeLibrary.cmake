@@ -2,7 +2,7 @@
 # order below is the architecture.
 set(SOLSTICE_LAYERS
   proto
-  base core expr catalog ptx plan compile nvrtc nvjitlink device emulator exec generate verify sandbox worker rpc
+  base core expr catalog ptx plan compile nvrtc nvjitlink device emulator cuda exec generate verify bulk timing sandbox worker rpc
   store rocksdb state queue pipeline service
   client_lib cli)
 
@@ -69,10 +69,14 @@ function(solstice_test)
                        LABELS "${ARG_LABELS}")
 endfunction()
 
-# solstice_program(NAME <name> SOURCES <file>... LINK <target>...): an executable in build/<preset>/bin.
+# solstice_program(NAME <name> SOURCES <file>... LINK <target>...): an executable in build/<preset>/bin that needs libc
+# and libm alone (cmake/Dependencies.cmake). Sanitizers need the shared C++ library.
 function(solstice_program)
   cmake_parse_arguments(ARG "" "NAME" "SOURCES;LINK" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_include_directories(${ARG_NAME} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_LINK})
+  if(NOT SOLSTICE_SANITIZE)
+    target_link_options(${ARG_NAME} PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
 endfunction()

@@ -28,14 +28,15 @@ fi
 toolkit_found() {
   local root
   for root in "${SOLSTICE_CUDA_HOME:-}" .toolkit /usr/local/cuda; do
-    [[ -n $root && -f $root/include/nvrtc.h && -f $root/include/nvJitLink.h && -f $root/include/cuda.h ]] && return 0
+    [[ -n $root && -f $root/include/nvrtc.h && -f $root/include/nvJitLink.h && -f $root/include/cuda.h ]] || continue
+    [[ -f $root/include/cupti.h || -f $root/extras/CUPTI/include/cupti.h ]] && return 0
   done
   return 1
 }
 if ! toolkit_found; then
   echo "setup: no CUDA toolkit found; fetching NVIDIA's wheels (140 MB) into .toolkit"
   wheels=(nvidia-cuda-nvrtc==13.0.88 nvidia-nvjitlink==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85
-    nvidia-cuda-crt==13.0.88)
+    nvidia-cuda-crt==13.0.88 nvidia-cuda-cupti==13.0.85)
   if ! python3 -m pip --version >/dev/null 2>&1; then
     sudo=(); ((EUID != 0)) && sudo=(sudo)
     "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-pip >/dev/null

@@ -4,6 +4,7 @@
 
 #include "client/cli/interrupts.h"
 #include "client/cli/render.h"
+#include "client/lib/doctor.h"
 #include "client/lib/evaluation_json.h"
 #include "client/lib/submission.h"
 #include "runtime/base/file.h"
@@ -51,6 +52,9 @@ StatusOr<v1::SubmitRequest> MakeRequest(const RunOptions& options) {
   evaluation->set_timeout_s(options.timeout_s);
   evaluation->set_allow_device_state(options.allow_device_state);
   evaluation->set_no_cache(options.no_cache);
+  if (options.timer == "activity") evaluation->set_timer(v1::TIMER_ACTIVITY);
+  if (options.timer == "events") evaluation->set_timer(v1::TIMER_EVENTS);
+  if (options.timer == "none") evaluation->set_timer(v1::TIMER_NONE);
   request.set_client_request_id(options.request_id);
   return request;
 }
@@ -261,14 +265,14 @@ int DefinitionsCommand(const GlobalOptions& global, const std::string& name) {
 int DoctorCommand(const GlobalOptions& global) {
   auto connection = client::Client::Connect(global.connect);
   if (!connection.ok()) return Fail(global, connection.status());
-  auto info = (*connection)->GetInfo();
+  auto info = (*connection)->GetInfo(/*probe=*/true);
   if (!info.ok()) return Fail(global, info.status());
   if (global.json) {
     PrintJson(client::InfoJson(*info));
   } else {
     Print(RenderInfo(*info, (*connection)->address()));
   }
-  return kExitPassed;
+  return client::GpuUnusable(*info) ? kExitNoDevice : kExitPassed;
 }
 
 }  // namespace solstice::cli

@@ -22,6 +22,7 @@ struct GlobalOptions {
 struct RunOptions {
   std::string file, definition, device, request_id;
   std::vector<std::string> workloads;
+  std::string timer;  // "activity", "events", "none"; empty: the server chooses
   bool quick = false, allow_device_state = false, no_cache = false;
   double timeout_s = 0;
 };

@@ -118,7 +118,7 @@ std::string RenderCompile(const v1::CompileReport& report) {
 std::string RenderEvaluation(const v1::Evaluation& evaluation) {
   std::string out;
   std::vector<std::vector<std::string>> rows = {
-      {"WORKLOAD", "AXES", "STATUS", "MAX ABS", "MAX REL", "MATCHED", "LATENCY", "SPEEDUP"}};
+      {"WORKLOAD", "AXES", "STATUS", "MAX ABS", "MAX REL", "MATCHED", "LATENCY", "REFERENCE", "SPEEDUP"}};
   for (const auto& result : evaluation.workloads()) {
     const bool numbers = result.compared();
     const bool both = result.latency_ns() > 0 && result.reference_latency_ns() > 0;
@@ -127,6 +127,7 @@ std::string RenderEvaluation(const v1::Evaluation& evaluation) {
          numbers ? Number(result.max_absolute_error(), "%.3g") : "-",
          numbers ? Number(result.max_relative_error(), "%.3g") : "-",
          numbers ? Number(result.matched_ratio(), "%.4f") : "-", Latency(result.latency_ns()),
+         Latency(result.reference_latency_ns()),
          both ? Number(static_cast<double>(result.reference_latency_ns()) / static_cast<double>(result.latency_ns()),
                        "%.2fx")
               : "-"});
@@ -165,7 +166,11 @@ std::string RenderEvaluation(const v1::Evaluation& evaluation) {
     if (!evaluation.cached()) {
       out +=
           StrCat(" (compile ", Number(phases.compile_ms(), "%.0f"), ", prepare ", Number(phases.prepare_ms(), "%.0f"),
-                 ", run ", Number(phases.run_ms(), "%.0f"), ", verify ", Number(phases.verify_ms(), "%.0f"), ")");
+                 ", run ", Number(phases.run_ms(), "%.0f"), ", verify ", Number(phases.verify_ms(), "%.0f"));
+      if (phases.time_ms() > 0) {
+        out += StrCat(", runner ", Number(phases.runner_ms(), "%.0f"), ", time ", Number(phases.time_ms(), "%.0f"));
+      }
+      out += ")";
     }
   }
   return out + "\n";
@@ -213,23 +218,6 @@ std::string RenderDefinition(const v1::DefinitionBundle& bundle) {
     workloads.push_back({workload.uuid(), Axes(workload.axes()), "smoke"});
   }
   return out + Table(workloads);
-}
-
-std::string RenderInfo(const v1::ServerInfo& info, const std::string& address) {
-  std::vector<std::vector<std::string>> rows = {
-      {"server", address},
-      {"version", StrCat(info.version(), " (build ", info.build_id(), ")")},
-      {"protocol", info.protocol()},
-      {"NVRTC", info.toolchain().nvrtc()},
-      {"nvJitLink", info.toolchain().nvjitlink()},
-      {"definitions", StrCat(info.definitions())},
-      {"queue", StrCat(info.queued(), " waiting, ", info.running(), " at work")},
-      {"data", info.data_dir()}};
-  for (const auto& device : info.devices()) {
-    rows.push_back({"device", StrCat(client::DeviceName(device.kind()), " ", device.name(), " (", device.arch(), ")")});
-  }
-  for (const auto& item : info.environment()) rows.push_back({"enforced", item});
-  return Table(rows);
 }
 
 Progress::Progress(bool enabled) : enabled_(enabled), terminal_(::isatty(STDERR_FILENO) == 1) {}

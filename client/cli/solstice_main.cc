@@ -17,6 +17,9 @@ void AddRunOptions(CLI::App* app, RunOptions* options) {
   app->add_option("--timeout", options->timeout_s, "limit for one workload, seconds")->check(CLI::PositiveNumber);
   app->add_flag("--allow-device-state", options->allow_device_state,
                 "run kernels that keep state between launches; the result is unranked");
+  app->add_option("--timer", options->timer,
+                  "how latencies are taken: activity (CUPTI), events, none (profilers can attach); default: the best")
+      ->check(CLI::IsMember({"activity", "events", "none"}));
   app->add_flag("--no-cache", options->no_cache, "neither read nor write the result cache");
   app->add_option("--request-id", options->request_id, "idempotency key: a repeated call returns the same evaluation");
 }
@@ -98,6 +101,9 @@ int main(int argc, char** argv) {
   definitions->add_option("name", definition_name, "show this one");
   definitions->callback([&] { code = DefinitionsCommand(global, definition_name); });
   auto* doctor = app.add_subcommand("doctor", "say what this installation has and what it enforces");
+  doctor->footer(
+      "Exit codes: 0 evaluations can run here (on the emulator, where there is no GPU or it is hidden by "
+      "CUDA_VISIBLE_DEVICES), 3 no server answers, 4 a GPU is here and none can be used");
   doctor->callback([&] { code = DoctorCommand(global); });
 
   try {

@@ -107,8 +107,9 @@ StatusOr<v1::DefinitionBundle> Client::GetDefinition(const std::string& name) {
   SOLSTICE_CLIENT_CALL(catalogue, GetDefinition, request, v1::DefinitionBundle, kCallDeadlineS);
 }
 
-StatusOr<v1::ServerInfo> Client::GetInfo() {
+StatusOr<v1::ServerInfo> Client::GetInfo(bool probe) {
   v1::GetInfoRequest request;
+  request.set_probe(probe);
   SOLSTICE_CLIENT_CALL(server, GetInfo, request, v1::ServerInfo, kCallDeadlineS);
 }
 

@@ -37,7 +37,8 @@ class Client {
   StatusOr<v1::CompileResponse> Compile(const v1::CompileRequest& request);
   StatusOr<v1::ListDefinitionsResponse> ListDefinitions();
   StatusOr<v1::DefinitionBundle> GetDefinition(const std::string& name);
-  StatusOr<v1::ServerInfo> GetInfo();
+  // `probe`: the server looks at its host again, if it has nothing else to do.
+  StatusOr<v1::ServerInfo> GetInfo(bool probe = false);
 
   // Calls `on_event` for every event from the first, until the final one, whose evaluation it returns. A broken stream
   // is taken up again where it stopped, for up to 60 s. CANCELLED after StopWatching().

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "client/lib/doctor.h"
 #include "runtime/base/strings.h"
 
 namespace solstice::client {
@@ -128,6 +129,11 @@ Json WorkloadJson(const v1::WorkloadResult& result) {
       json.Set(name, Json(nullptr));
   }
   json.Set("latency_us", Microseconds(result.latency_ns()));
+  json.Set("latency_samples", Json(static_cast<int64_t>(result.latency_samples())));
+  json.Set("clock_excess_us",
+           result.latency_samples() > 0 ? Json(static_cast<double>(result.clock_excess_ns()) * 1e-3) : Json(nullptr));
+  json.Set("timed_compared", Json(static_cast<int64_t>(result.timed_compared())));
+  json.Set("timed_total", Json(static_cast<int64_t>(result.timed_total())));
   json.Set("reference_latency_us", Microseconds(result.reference_latency_ns()));
   json.Set("speedup",
            result.latency_ns() > 0 && result.reference_latency_ns() > 0
@@ -224,6 +230,9 @@ core::Json EvaluationJson(const v1::Evaluation& evaluation) {
   phases.Set("prepare_ms", Json(evaluation.phases().prepare_ms()));
   phases.Set("run_ms", Json(evaluation.phases().run_ms()));
   phases.Set("verify_ms", Json(evaluation.phases().verify_ms()));
+  phases.Set("time_ms", Json(evaluation.phases().time_ms()));
+  phases.Set("runner_ms", Json(evaluation.phases().runner_ms()));
+  phases.Set("reference_ms", Json(evaluation.phases().reference_ms()));
   phases.Set("total_ms", Json(evaluation.phases().total_ms()));
   json.Set("phases", std::move(phases));
   return json;
@@ -283,6 +292,11 @@ core::Json InfoJson(const v1::ServerInfo& info) {
   json.Set("running", Json(static_cast<int64_t>(info.running())));
   json.Set("definitions", Json(static_cast<int64_t>(info.definitions())));
   json.Set("data_dir", TextOrNull(info.data_dir()));
+  json.Set("toolkit_root", TextOrNull(info.toolkit_root()));
+  json.Set("header_pack", TextOrNull(info.header_pack()));
+  json.Set("host", HostJson(info));
+  json.Set("probed", info.has_probed() ? Json(Rfc3339(info.probed())) : Json(nullptr));
+  json.Set("findings", FindingsJson(Findings(info)));
   return json;
 }
 

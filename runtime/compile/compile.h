@@ -14,7 +14,7 @@ namespace solstice::compile {
 inline constexpr int64_t kMaxSourceBytes = 1 << 20;
 inline constexpr int kMaxSources = 64;
 inline constexpr int kMaxOptions = 32;
-inline constexpr int kProgramFormat = 1;
+inline constexpr int kProgramFormat = 2;  // 2: the cubin comes from the LTO-IR
 inline constexpr int64_t kDefaultLogBytes = 64 << 10;
 inline constexpr int64_t kDefaultCubinBytes = int64_t{64} << 20;
 
@@ -32,6 +32,9 @@ Status CheckArch(std::string_view arch);
 Status CheckDefine(std::string_view define);
 // Over everything that changes the program: "sha256:...".
 std::string ProgramKey(const v1::internal::ProgramSource& source, const v1::Toolchain& toolchain);
+// What `source` could share with others as a precompiled header: its target, its options but -D, and as only text the
+// #include lines it begins with, when one of these headers takes long to compile. No sources: nothing worth sharing.
+v1::internal::ProgramSource SharedHeaders(const v1::internal::ProgramSource& source);
 
 // ---- The compiler (in the jail) ----------------------------------------------------------------------------------
 
@@ -51,6 +54,7 @@ class Frontend {
     std::string log;
     std::vector<std::string> lowered_names;  // as name_expressions; empty where it failed
     bool exhausted = false;                  // not ok because the compiler ran out of memory or broke inside
+    bool precompiled = false;                // an option asked for a precompiled header, and it was written
   };
   virtual ~Frontend() = default;
   virtual std::string version() const = 0;  // "13.0.88" or as much as the library tells
@@ -78,6 +82,8 @@ struct CompilerConfig {
   std::string headers_digest;
 };
 
+class PrecompiledHeaders;
+
 // Runs the whole stage. One thread at a time. Frontend and Linker options are put together here: fast-math switches
 // reach both, for each loses them silently if only the other has them. A wrong submission is a Program with verdict
 // COMPILE_ERROR, INVALID_SUBMISSION or RESOURCE_EXCEEDED; Status is our failure (library missing, versions that do not
@@ -92,11 +98,16 @@ class Compiler {
   v1::Toolchain toolchain() const;
   StatusOr<v1::internal::Program> Compile(const v1::internal::ProgramSource& source,
                                           const v1::internal::CompileLimits& limits);
+  // Precompiles `headers` (see SharedHeaders) into the new file `path`. Later compiles, also in forks of this process
+  // and nowhere else, use it where the result is the same without. Once. INVALID_ARGUMENT: they are something else than
+  // shared headers; FAILED_PRECONDITION: they do not compile, or the library cannot (CUDA before 12.8).
+  Status Precompile(const v1::internal::ProgramSource& headers, const std::string& path);
 
  private:
   std::unique_ptr<Frontend> frontend_;
   std::unique_ptr<Linker> linker_;
   CompilerConfig config_;
+  std::unique_ptr<PrecompiledHeaders> precompiled_;
   Status status_;
 };
 
@@ -107,8 +118,8 @@ v1::internal::Program TimeLimitProgram(const v1::internal::ProgramSource& source
 v1::internal::Program MemoryLimitProgram(const v1::internal::ProgramSource& source,
                                          const v1::internal::CompileLimits& limits);
 
-// Where a CUDA toolkit lies: $SOLSTICE_CUDA_HOME, <program dir>/../../../.toolkit, /usr/local/cuda. NOT_FOUND says what
-// to do.
+// Where a CUDA toolkit lies: $SOLSTICE_CUDA_HOME and nowhere else, if it is set; otherwise the first complete one of a
+// build tree's own (<source>/.toolkit), $CUDA_HOME, $CUDA_PATH, /usr/local/cuda. NOT_FOUND says what each lacks.
 struct Toolkit {
   std::string root;   // has include/ and lib64/ or lib/
   std::string nvrtc;  // path of libnvrtc.so.<major>

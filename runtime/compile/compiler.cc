@@ -1,10 +1,11 @@
-// The compile stage: request -> LTO-IR -> PTX -> cubin -> description.
+// The compile stage: request -> LTO-IR -> PTX and cubin -> description.
 #include <cxxabi.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 #include <map>
 #include <set>
 
@@ -15,6 +16,7 @@
 #include "runtime/compile/cubin.h"
 #include "runtime/compile/diagnose.h"
 #include "runtime/compile/options.h"
+#include "runtime/compile/precompiled.h"
 #include "runtime/compile/scan.h"
 #include "runtime/compile/versions.h"
 #include "runtime/ptx/analysis.h"
@@ -51,12 +53,25 @@ bool IsSafeExpression(std::string_view text) {
   return true;
 }
 
+bool IsFamily(std::string_view arch) { return !arch.empty() && arch.back() == 'f'; }
+
+// nvJitLink of CUDA 13.0 leaves the f of a family target out of the PTX that it makes of LTO-IR, and the assembler then
+// refuses what the whole family has.
+void RestoreFamilyTarget(std::string_view arch, std::string* ptx) {
+  if (!IsFamily(arch)) return;
+  std::string bare = StrCat("\n.target ", arch.substr(0, arch.size() - 1));
+  size_t end = ptx->find(bare);
+  if (end == std::string::npos) return;
+  end += bare.size();
+  if (end < ptx->size() && std::isalnum(static_cast<unsigned char>((*ptx)[end])) == 0) ptx->insert(end, "f");
+}
+
 // One run of the stage. Each step returns false when the verdict stands.
 class Job {
  public:
-  Job(Frontend& frontend, Linker& linker, const CompilerConfig& config, const v1::internal::ProgramSource& source,
-      const v1::internal::CompileLimits& limits)
-      : frontend_(frontend), linker_(linker), config_(config), source_(source) {
+  Job(Frontend& frontend, Linker& linker, const CompilerConfig& config, const PrecompiledHeaders* precompiled,
+      const v1::internal::ProgramSource& source, const v1::internal::CompileLimits& limits)
+      : frontend_(frontend), linker_(linker), config_(config), precompiled_(precompiled), source_(source) {
     log_limit_ = limits.log_bytes() > 0 ? limits.log_bytes() : kDefaultLogBytes;
     cubin_limit_ = limits.cubin_bytes() > 0 ? limits.cubin_bytes() : kDefaultCubinBytes;
     program_.set_format_version(kProgramFormat);
@@ -79,20 +94,22 @@ class Job {
   bool CheckRequest();
   bool PrepareSources();
   void FollowIncludes(std::vector<std::string>* texts);
+  StatusOr<Frontend::Output> CallFrontend(const Frontend::Input& plain);
   StatusOr<bool> CompileToLtoIr();
+  void StartCubin();
   StatusOr<bool> LinkToPtx();
   StatusOr<bool> AssembleCubin();
   StatusOr<bool> Describe();
   bool MatchEntries(const std::vector<v1::Kernel>& found);
   StatusOr<std::vector<std::string>> ListEntries();
   std::vector<std::string> TemplateNames() const;
-  std::vector<std::string> FrontendOptions() const;
   std::vector<std::string> LtoOptions() const;
   void Finish();
 
   Frontend& frontend_;
   Linker& linker_;
   const CompilerConfig& config_;
+  const PrecompiledHeaders* const precompiled_;  // or nullptr
   const v1::internal::ProgramSource& source_;
   int64_t log_limit_ = 0, cubin_limit_ = 0;
   v1::internal::Program program_;
@@ -101,6 +118,7 @@ class Job {
   std::vector<SourceScan::KernelName> kernels_in_source_;
   Frontend::Output compiled_;
   std::string ptx_, ptxas_log_, log_;
+  std::future<StatusOr<Linker::Output>> assembling_;  // last: it uses the others
 };
 
 bool Job::CheckRequest() {
@@ -152,7 +170,9 @@ bool Job::PrepareSources() {
       input_.headers.emplace_back(source_.sources(i).path(), std::move(texts[i]));
     }
   }
-  input_.options = FrontendOptions();
+  std::vector<std::string> given = options_.frontend;
+  for (const std::string& define : source_.defines()) given.push_back("-D" + define);
+  input_.options = FrontendOptions(source_.arch(), given, config_.include_paths);
   input_.name_expressions.assign(source_.name_expressions().begin(), source_.name_expressions().end());
   return true;
 }
@@ -185,18 +205,6 @@ void Job::FollowIncludes(std::vector<std::string>* texts) {
   }
 }
 
-std::vector<std::string> Job::FrontendOptions() const {
-  std::vector<std::string> list = {
-      "-dlto", "-lineinfo", "-default-device", "--frandom-seed=1", "--modify-stack-limit=false", "--no-cache"};
-  list.push_back(StrCat("-arch=", source_.arch()));
-  // A bare uint32_t is what everyone writes first.
-  list.push_back("--pre-include=cstdint");
-  list.insert(list.end(), options_.frontend.begin(), options_.frontend.end());
-  for (const std::string& define : source_.defines()) list.push_back("-D" + define);
-  for (const std::string& path : config_.include_paths) list.push_back("-I" + path);
-  return list;
-}
-
 std::vector<std::string> Job::LtoOptions() const {
   std::vector<std::string> list = {"-lto",      "-ptx",      "-optimize-unused-variables",
                                    "-lineinfo", "-no-cache", StrCat("-arch=", source_.arch())};
@@ -217,7 +225,7 @@ StatusOr<std::vector<std::string>> Job::ListEntries() {
   std::vector<std::string> names;
   Frontend::Input input = input_;
   input.name_expressions.clear();
-  SOLSTICE_ASSIGN_OR_RETURN(Frontend::Output output, frontend_.Compile(input));
+  SOLSTICE_ASSIGN_OR_RETURN(Frontend::Output output, CallFrontend(input));
   if (output.ok) {
     SOLSTICE_ASSIGN_OR_RETURN(Linker::Output linked, linker_.Link(output.lto_ir, false, input_.name, LtoOptions()));
     StatusOr<ptx::Module> module = ptx::Parse(linked.image);
@@ -231,8 +239,18 @@ StatusOr<std::vector<std::string>> Job::ListEntries() {
   return names;
 }
 
+StatusOr<Frontend::Output> Job::CallFrontend(const Frontend::Input& plain) {
+  Frontend::Input input = plain;
+  if (precompiled_ == nullptr || !precompiled_->Apply(source_, options_, &input)) return frontend_.Compile(plain);
+  SOLSTICE_ASSIGN_OR_RETURN(Frontend::Output output, frontend_.Compile(input));
+  // Whatever goes wrong with the precompiled header is not the submission's affair.
+  if (output.exhausted || precompiled_->IsBlamed(output.log)) return frontend_.Compile(plain);
+  program_.set_precompiled_headers(true);
+  return output;
+}
+
 StatusOr<bool> Job::CompileToLtoIr() {
-  SOLSTICE_ASSIGN_OR_RETURN(compiled_, frontend_.Compile(input_));
+  SOLSTICE_ASSIGN_OR_RETURN(compiled_, CallFrontend(input_));
   log_ = ScrubLog(compiled_.log, config_.include_paths);
   if (compiled_.ok) return true;
   // At its memory limit the front end mostly ends with a diagnostic instead of a code.
@@ -249,7 +267,22 @@ StatusOr<bool> Job::CompileToLtoIr() {
   return Reject(ExplainFrontend(log_, input_.name_expressions, entries));
 }
 
+// From the LTO-IR, beside the link to PTX: from PTX nvJitLink makes relocatable code, which joins no shared loads and
+// calls division's slow paths, and is slower than nvcc's. It is the program of that PTX all the same: what ptxas makes
+// of the PTX for itself has the same instructions (docs/compilation.md).
+void Job::StartCubin() {
+  if (IsFamily(source_.arch())) return;  // its PTX must be put right before
+  std::vector<std::string> options = LtoOptions();
+  std::erase(options, "-ptx");
+  options.push_back("-Xptxas=-v");
+  options.insert(options.end(), options_.ptxas.begin(), options_.ptxas.end());
+  assembling_ = std::async(std::launch::async, [this, options = std::move(options)] {
+    return linker_.Link(compiled_.lto_ir, false, input_.name, options);
+  });
+}
+
 StatusOr<bool> Job::LinkToPtx() {
+  StartCubin();
   SOLSTICE_ASSIGN_OR_RETURN(Linker::Output linked, linker_.Link(compiled_.lto_ir, false, input_.name, LtoOptions()));
   if (!linked.ok) {
     log_ += linked.log;
@@ -268,13 +301,15 @@ StatusOr<bool> Job::LinkToPtx() {
   std::error_code error;
   folders.push_back(std::filesystem::current_path(error).string());
   ptx_ = NormalisePtxPaths(linked.image, folders);
+  RestoreFamilyTarget(source_.arch(), &ptx_);
   return true;
 }
 
 StatusOr<bool> Job::AssembleCubin() {
   std::vector<std::string> options = {"-Xptxas=-v", "-no-cache", StrCat("-arch=", source_.arch())};
   options.insert(options.end(), options_.ptxas.begin(), options_.ptxas.end());
-  SOLSTICE_ASSIGN_OR_RETURN(Linker::Output linked, linker_.Link(ptx_, true, input_.name, options));
+  SOLSTICE_ASSIGN_OR_RETURN(Linker::Output linked,
+                            assembling_.valid() ? assembling_.get() : linker_.Link(ptx_, true, input_.name, options));
   if (!linked.ok) {
     log_ += linked.log;
     if (linked.exhausted)
@@ -411,11 +446,18 @@ StatusOr<v1::internal::Program> Compiler::Compile(const v1::internal::ProgramSou
                                                   const v1::internal::CompileLimits& limits) {
   SOLSTICE_RETURN_IF_ERROR(status_);
   base::Stopwatch watch;
-  Job job(*frontend_, *linker_, config_, source, limits);
+  Job job(*frontend_, *linker_, config_, precompiled_.get(), source, limits);
   SOLSTICE_ASSIGN_OR_RETURN(v1::internal::Program program, job.Run());
   *program.mutable_toolchain() = toolchain();
   program.set_milliseconds(watch.milliseconds());
   return program;
+}
+
+Status Compiler::Precompile(const v1::internal::ProgramSource& headers, const std::string& path) {
+  SOLSTICE_RETURN_IF_ERROR(status_);
+  if (precompiled_ != nullptr) return base::FailedPrecondition("headers are precompiled already");
+  SOLSTICE_ASSIGN_OR_RETURN(precompiled_, PrecompiledHeaders::Make(*frontend_, config_, headers, path));
+  return absl::OkStatus();
 }
 
 v1::internal::Program TimeLimitProgram(const v1::internal::ProgramSource& source,

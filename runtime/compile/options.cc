@@ -354,4 +354,15 @@ OptionSet SortOptions(const std::vector<std::string>& options) {
   return set;
 }
 
+std::vector<std::string> FrontendOptions(std::string_view arch, const std::vector<std::string>& given,
+                                         const std::vector<std::string>& include_paths) {
+  std::vector<std::string> list = {
+      "-dlto", "-lineinfo", "-default-device", "--frandom-seed=1", "--modify-stack-limit=false", "--no-cache"};
+  list.push_back(StrCat("-arch=", arch));
+  list.push_back(StrCat("--pre-include=", kPreInclude));
+  list.insert(list.end(), given.begin(), given.end());
+  for (const std::string& path : include_paths) list.push_back(StrCat("-I", path));
+  return list;
+}
+
 }  // namespace solstice::compile

@@ -20,6 +20,12 @@ struct OptionSet {
 // NVRTC.
 OptionSet SortOptions(const std::vector<std::string>& options);
 
+// What the front end is called with: what is always on, `given`, and where headers lie.
+std::vector<std::string> FrontendOptions(std::string_view arch, const std::vector<std::string>& given,
+                                         const std::vector<std::string>& include_paths);
+// Included before every translation unit: a bare uint32_t is what everyone writes first.
+inline constexpr std::string_view kPreInclude = "cstdint";
+
 // The macro name of "NAME" or "NAME=value".
 std::string_view MacroName(std::string_view define);
 

@@ -340,7 +340,10 @@ class KernelFinder {
 
 void SeeInclude(const Lexer& lexer, std::string_view rest, int line, SourceScan* scan) {
   std::string_view trimmed = base::Trim(rest);
-  if (trimmed.empty() || (trimmed[0] != '<' && trimmed[0] != '"')) return;  // a macro
+  if (trimmed.empty() || (trimmed[0] != '<' && trimmed[0] != '"')) {
+    scan->computed_include = true;
+    return;
+  }
   size_t end = trimmed.find(trimmed[0] == '<' ? '>' : '"', 1);
   if (end == std::string_view::npos) return;
   SourceScan::Include include;
@@ -374,6 +377,23 @@ SourceScan Scan(std::string_view text) {
     if (token.kind != Token::kLiteral) kernels.See(token);
   }
   return scan;
+}
+
+std::vector<std::string_view> Identifiers(std::string_view text) {
+  std::vector<std::string_view> found;
+  Lexer lexer(text);
+  for (Token token = lexer.Next(); token.kind != Token::kEnd; token = lexer.Next()) {
+    if (token.kind == Token::kIdentifier) found.push_back(token.text);
+    if (token.kind != Token::kDirective) continue;
+    // Comments at its end and strings count as well.
+    for (size_t at = 0; at < token.text.size();) {
+      size_t start = at;
+      while (at < token.text.size() && IsIdentifierChar(token.text[at])) ++at;
+      if (at > start) found.push_back(token.text.substr(start, at - start));
+      if (at == start) ++at;
+    }
+  }
+  return found;
 }
 
 std::string ResolvePath(std::string_view from, std::string_view name) {

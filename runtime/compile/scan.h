@@ -25,9 +25,13 @@ struct SourceScan {
   std::vector<Include> includes;
   std::vector<int> launches;  // lines with <<<
   std::vector<KernelName> kernels;
+  bool computed_include = false;  // an #include names a macro
 };
 
 SourceScan Scan(std::string_view text);
+
+// Every word of `text` that the preprocessor may take for an identifier: more than there are, never fewer.
+std::vector<std::string_view> Identifiers(std::string_view text);
 
 // `name` relative to the folder of `from`, "." and ".." resolved; "" if it leaves the root.
 std::string ResolvePath(std::string_view from, std::string_view name);

@@ -95,7 +95,15 @@ StatusOr<Toolkit> FindToolkit() {
     roots = {home};
   } else {
     StatusOr<std::string> program = base::ProgramDirectory();
-    if (program.ok()) roots.push_back(*program + "/../../../.toolkit");
+    if (program.ok()) {
+      // Only from <source>/build/<preset>/bin: a bundle's grandparent may be a folder that anyone writes to.
+      fs::path build = fs::path(*program).parent_path().parent_path();
+      if (build.filename() == "build") roots.push_back((build.parent_path() / ".toolkit").string());
+    }
+    for (const char* name : {"CUDA_HOME", "CUDA_PATH"}) {
+      const char* value = std::getenv(name);
+      if (value != nullptr && *value != 0) roots.push_back(value);
+    }
     roots.push_back("/usr/local/cuda");
   }
   std::string tried;

@@ -3,10 +3,10 @@
 // eight bits), as CUDA's conversions give.
 //   float16 (IEEE binary16), bfloat16, float8_e4m3fn (no infinity; NaN 0x7f/0xff; largest 448),
 //   float8_e5m2 (infinity 0x7c; largest 57344), float4_e2m1fn (0 0.5 1 1.5 2 3 4 6; no NaN).
-// Pure functions, thread-safe; inline because comparator, generator and emulator call them for every element.
+// Pure functions, thread-safe; inline because comparator, generator and emulator call them for every element. Device
+// code includes this text too (runtime/bulk): nothing of the standard library but <cstdint>.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 namespace solstice::core {
@@ -69,35 +69,35 @@ inline float HalfToFloat(uint16_t bits) {
   } else if (exponent != 0) {
     magnitude = ((exponent + (127 - 15)) << 23) | (mantissa << 13);
   } else {
-    magnitude = std::bit_cast<uint32_t>(static_cast<float>(mantissa) * 0x1p-24f);  // exact, and normal unless zero
+    magnitude = __builtin_bit_cast(uint32_t, static_cast<float>(mantissa) * 0x1p-24f);  // exact, and normal unless zero
   }
-  return std::bit_cast<float>(sign | magnitude);
+  return __builtin_bit_cast(float, sign | magnitude);
 }
 
 // Overflow gives infinity.
 inline uint16_t FloatToHalf(float value) {
-  return static_cast<uint16_t>(
-      internal::Encode<internal::Float32Source, 16, 10, 15, 0x7c00, 0x7c00, 0x7fff>(std::bit_cast<uint32_t>(value)));
+  return static_cast<uint16_t>(internal::Encode<internal::Float32Source, 16, 10, 15, 0x7c00, 0x7c00, 0x7fff>(
+      __builtin_bit_cast(uint32_t, value)));
 }
 
 // One rounding: not the same as by way of float.
 inline uint16_t DoubleToHalf(double value) {
-  return static_cast<uint16_t>(
-      internal::Encode<internal::Float64Source, 16, 10, 15, 0x7c00, 0x7c00, 0x7fff>(std::bit_cast<uint64_t>(value)));
+  return static_cast<uint16_t>(internal::Encode<internal::Float64Source, 16, 10, 15, 0x7c00, 0x7c00, 0x7fff>(
+      __builtin_bit_cast(uint64_t, value)));
 }
 
-inline float Bfloat16ToFloat(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+inline float Bfloat16ToFloat(uint16_t bits) { return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16); }
 
 // Overflow gives infinity.
 inline uint16_t FloatToBfloat16(float value) {
-  return static_cast<uint16_t>(
-      internal::Encode<internal::Float32Source, 16, 7, 127, 0x7f80, 0x7f80, 0x7fff>(std::bit_cast<uint32_t>(value)));
+  return static_cast<uint16_t>(internal::Encode<internal::Float32Source, 16, 7, 127, 0x7f80, 0x7f80, 0x7fff>(
+      __builtin_bit_cast(uint32_t, value)));
 }
 
 // One rounding: not the same as by way of float.
 inline uint16_t DoubleToBfloat16(double value) {
-  return static_cast<uint16_t>(
-      internal::Encode<internal::Float64Source, 16, 7, 127, 0x7f80, 0x7f80, 0x7fff>(std::bit_cast<uint64_t>(value)));
+  return static_cast<uint16_t>(internal::Encode<internal::Float64Source, 16, 7, 127, 0x7f80, 0x7f80, 0x7fff>(
+      __builtin_bit_cast(uint64_t, value)));
 }
 
 inline float E4m3ToFloat(uint8_t bits) {
@@ -109,15 +109,15 @@ inline float E4m3ToFloat(uint8_t bits) {
   } else if (exponent != 0) {
     magnitude = ((exponent + (127 - 7)) << 23) | (mantissa << 20);
   } else {
-    magnitude = std::bit_cast<uint32_t>(static_cast<float>(mantissa) * 0x1p-9f);
+    magnitude = __builtin_bit_cast(uint32_t, static_cast<float>(mantissa) * 0x1p-9f);
   }
-  return std::bit_cast<float>(sign | magnitude);
+  return __builtin_bit_cast(float, sign | magnitude);
 }
 
 // Saturates finite values and infinities to +-448 (CUDA's satfinite).
 inline uint8_t FloatToE4m3(float value) {
   return static_cast<uint8_t>(
-      internal::Encode<internal::Float32Source, 8, 3, 7, 0x7e, 0x7e, 0x7f>(std::bit_cast<uint32_t>(value)));
+      internal::Encode<internal::Float32Source, 8, 3, 7, 0x7e, 0x7e, 0x7f>(__builtin_bit_cast(uint32_t, value)));
 }
 
 inline float E5m2ToFloat(uint8_t bits) { return HalfToFloat(static_cast<uint16_t>(bits << 8)); }
@@ -125,7 +125,7 @@ inline float E5m2ToFloat(uint8_t bits) { return HalfToFloat(static_cast<uint16_t
 // Saturates finite values and infinities to +-57344 (satfinite).
 inline uint8_t FloatToE5m2(float value) {
   return static_cast<uint8_t>(
-      internal::Encode<internal::Float32Source, 8, 2, 15, 0x7b, 0x7b, 0x7f>(std::bit_cast<uint32_t>(value)));
+      internal::Encode<internal::Float32Source, 8, 2, 15, 0x7b, 0x7b, 0x7f>(__builtin_bit_cast(uint32_t, value)));
 }
 
 // The low 4 bits of `nibble`.
@@ -138,7 +138,7 @@ inline float E2m1ToFloat(uint8_t nibble) {
 // Saturates to +-6; NaN gives +6.
 inline uint8_t FloatToE2m1(float value) {
   return static_cast<uint8_t>(
-      internal::Encode<internal::Float32Source, 4, 1, 1, 0x7, 0x7, 0x7>(std::bit_cast<uint32_t>(value)));
+      internal::Encode<internal::Float32Source, 4, 1, 1, 0x7, 0x7, 0x7>(__builtin_bit_cast(uint32_t, value)));
 }
 
 }  // namespace solstice::core

@@ -56,6 +56,12 @@ struct LaunchParameters {
   std::vector<std::string> arguments;
 };
 
+// When an iteration ran, first start to last end, nanoseconds of the device's clock.
+struct Span {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
 struct RunLimits {
   std::chrono::nanoseconds timeout = std::chrono::seconds(10);
   double instruction_budget = 0;  // emulator; estimate above it gives OVER_BUDGET; 0: none
@@ -85,6 +91,20 @@ class Device {
   virtual Status EnqueueMemset(Address destination, uint8_t value, int64_t bytes) = 0;
   // Runs and waits for everything enqueued; the queue is empty afterwards whatever the outcome.
   virtual StatusOr<v1::internal::RunOutcome> Synchronize(const RunLimits& limits) = 0;
+
+  // ---- Timed batches ---------------------------------------------------------------------------------------------
+  // From BeginBatch on, what is enqueued waits behind a closed gate, at most BatchCapacity() operations, so that no
+  // launch gap enters a latency. Operations between StartIteration and EndIteration are one iteration. Synchronize
+  // opens the gate; TakeSpans then gives one span an iteration and ends the batch.
+
+  // Timers that work here, best first; NONE always does. `note` says why not ACTIVITY, empty otherwise.
+  virtual std::vector<v1::Timer> Timers(std::string* note) = 0;
+  virtual int64_t BatchCapacity() const = 0;
+  virtual Status BeginBatch(v1::Timer timer) = 0;
+  virtual Status StartIteration() = 0;
+  virtual Status EndIteration() = 0;
+  // DATA_LOSS when records are missing: the batch says nothing. Empty for NONE.
+  virtual StatusOr<std::vector<Span>> TakeSpans() = 0;
 };
 
 }  // namespace solstice::device

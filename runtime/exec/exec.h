@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -40,35 +39,17 @@ StatusOr<Placement> Place(int64_t bytes, int64_t granularity, int slack);
 // For placements from another process. INVALID_ARGUMENT unless the tensor lies inside its mapping, aligned.
 StatusOr<Placement> CheckPlacement(const v1::internal::BufferPlacement& buffer, int64_t granularity);
 
-// ---- Guards ------------------------------------------------------------------------------------------------------
-
-// Makes the secret content of one guard: the same bytes for the same `stream` every time.
-using GuardFill = std::function<void(uint64_t stream, char* data, int64_t bytes)>;
-
-// Damaged bytes on each side of a tensor.
-struct GuardDamage {
-  int64_t before = 0, after = 0;
-  int64_t nearest_before = 0;  // distance in bytes of the damaged byte nearest to the tensor's first: 1 is adjacent
-  int64_t nearest_after = 0;   // the same past its last
-  bool any() const { return before != 0 || after != 0; }
-  // "12 bytes past the end of output 'y' were written, the nearest 1 byte past it". `what`: "output 'y'".
-  std::string Describe(const std::string& what) const;
-};
-
-// Writes the guards of the mapping at `mapping`. `stream` distinguishes buffers; two streams (2 * stream, + 1) are
-// used.
-Status FillGuards(device::Device& device, device::Address mapping, const Placement& placement, const GuardFill& fill,
-                  uint64_t stream);
-StatusOr<GuardDamage> CheckGuards(device::Device& device, device::Address mapping, const Placement& placement,
-                                  const GuardFill& fill, uint64_t stream);
-
 // ---- Running -----------------------------------------------------------------------------------------------------
 
 // INVALID_ARGUMENT if the plan is not one that Bind can have made: indexes out of range, memsets outside their buffer,
 // sizes that are not positive. A runner checks what it is sent before it touches the device.
 Status CheckPlan(const v1::internal::BoundPlan& plan);
 
-// Enqueues the operations in order and waits. `tensors[i]` is the address of plan.buffers(i)'s tensor. The outcome's
+// Enqueues the operations in order. INVALID_ARGUMENT as CheckPlan, or when `tensors` are not one for each buffer.
+Status EnqueuePlan(device::Device& device, const device::Module& module, const v1::internal::BoundPlan& plan,
+                   const std::vector<device::Address>& tensors);
+
+// Does so and waits. `tensors[i]` is the address of plan.buffers(i)'s tensor. The outcome's
 // messages name the operation's plan line where it is known. Status: our failure, or a plan that fails CheckPlan.
 StatusOr<v1::internal::RunOutcome> RunPlan(device::Device& device, const device::Module& module,
                                            const v1::internal::BoundPlan& plan,

@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <functional>
 
 #include "runtime/base/strings.h"
-#include "runtime/core/philox.h"
+#include "runtime/exec/recording_device.h"
 
 namespace solstice::exec {
 namespace {
@@ -17,55 +17,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using v1::internal::BoundPlan;
 using v1::internal::RunOutcome;
-
-// Records the order of actions; its memory is one array. What executes kernels is tested with the devices.
-class RecordingDevice : public device::Device {
- public:
-  const v1::DeviceProperties& properties() const override { return properties_; }
-  int64_t granularity() const override { return 4096; }
-  StatusOr<std::unique_ptr<device::Buffer>> Allocate(int64_t, const device::Extent&) override {
-    return base::Unimplemented("no buffers");
-  }
-  StatusOr<std::unique_ptr<device::Buffer>> Import(base::UniqueFd, int64_t, device::Access,
-                                                   const device::Extent&) override {
-    return base::Unimplemented("no buffers");
-  }
-  Status CopyIn(Address destination, std::span<const uint8_t> source) override {
-    std::memcpy(memory + destination, source.data(), source.size());
-    return absl::OkStatus();
-  }
-  Status CopyOut(std::span<uint8_t> destination, Address source) override {
-    std::memcpy(destination.data(), memory + source, destination.size());
-    return absl::OkStatus();
-  }
-  StatusOr<std::unique_ptr<device::Module>> Load(const v1::internal::LoadProgram&, RunOutcome*) override {
-    return base::Unimplemented("no modules");
-  }
-  Status EnqueueLaunch(const device::Module&, const device::LaunchParameters& launch) override {
-    std::string arguments;
-    for (const std::string& argument : launch.arguments)
-      arguments += StrCat(" ", argument.size(), ":", int{argument[0]});
-    actions.push_back(StrCat("launch ", launch.entry, " ", launch.grid[0], ",", launch.grid[1], ",", launch.grid[2],
-                             " ", launch.block[0], " ", launch.dynamic_shared_bytes, arguments));
-    return enqueue_status;
-  }
-  Status EnqueueMemset(Address destination, uint8_t value, int64_t bytes) override {
-    actions.push_back(StrCat("memset ", destination, " ", int{value}, " ", bytes));
-    return absl::OkStatus();
-  }
-  StatusOr<RunOutcome> Synchronize(const device::RunLimits& limits) override {
-    actions.push_back(StrCat("synchronize ", limits.timeout.count()));
-    return outcome;
-  }
-
-  uint8_t memory[16384] = {};
-  std::vector<std::string> actions;
-  Status enqueue_status;
-  RunOutcome outcome;
-
- private:
-  v1::DeviceProperties properties_;
-};
 
 BoundPlan TwoOperations() {
   BoundPlan plan;
@@ -207,60 +158,6 @@ TEST(PlacementTest, RefusesNonsense) {
   buffer.set_bytes(1);
   buffer.set_mapped_bytes(4097);
   EXPECT_FALSE(CheckPlacement(buffer, 4096).ok());
-}
-
-class GuardTest : public testing::Test {
- protected:
-  static void Fill(uint64_t stream, char* data, int64_t bytes) {
-    for (int64_t i = 0; i < bytes; ++i) {
-      data[i] = static_cast<char>(core::Philox4x32(99, stream, static_cast<uint64_t>(i))[0]);
-    }
-  }
-  void SetUp() override {
-    placement_ = *Place(1000, 4096, 3);
-    ASSERT_TRUE(FillGuards(device_, 4096, placement_, Fill, 5).ok());
-  }
-  GuardDamage Check() { return *CheckGuards(device_, 4096, placement_, Fill, 5); }
-  // Flips the byte `at` bytes from the tensor's start.
-  void Damage(int64_t at) { device_.memory[4096 + placement_.offset + at] ^= 1; }
-
-  RecordingDevice device_;
-  Placement placement_;
-};
-
-TEST_F(GuardTest, ContentOfTheTensorDoesNotMatter) {
-  std::memset(device_.memory + 4096 + placement_.offset, 7, 1000);
-  EXPECT_FALSE(Check().any());
-  EXPECT_FALSE(Check().any());
-}
-
-TEST_F(GuardTest, EverySingleGuardByteCounts) {
-  for (int64_t at = -placement_.offset; at < placement_.mapped_bytes - placement_.offset; ++at) {
-    if (at >= 0 && at < 1000) continue;
-    Damage(at);
-    GuardDamage damage = Check();
-    EXPECT_EQ(damage.before, at < 0 ? 1 : 0);
-    EXPECT_EQ(damage.after, at < 0 ? 0 : 1);
-    EXPECT_EQ(at < 0 ? damage.nearest_before : damage.nearest_after, at < 0 ? -at : at - 999);
-    Damage(at);
-  }
-}
-
-TEST_F(GuardTest, Words) {
-  Damage(1000);
-  EXPECT_EQ(Check().Describe("output 'y'"),
-            "1 byte past the end of output 'y' was written, the nearest 1 byte past it");
-  Damage(1004);
-  Damage(-10);
-  EXPECT_EQ(Check().Describe("output 'y'"),
-            "2 bytes past the end of output 'y' were written, the nearest 1 byte past it; "
-            "1 byte before the start of output 'y' was written, the nearest 10 bytes before it");
-}
-
-TEST_F(GuardTest, AnotherBuffersStreamDoesNotPass) {
-  GuardDamage damage = *CheckGuards(device_, 4096, placement_, Fill, 6);
-  EXPECT_GT(damage.before, 0);
-  EXPECT_GT(damage.after, 0);
 }
 
 }  // namespace

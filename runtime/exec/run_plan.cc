@@ -118,18 +118,24 @@ Status CheckPlan(const BoundPlan& plan) {
   return absl::OkStatus();
 }
 
-StatusOr<RunOutcome> RunPlan(device::Device& device, const device::Module& module, const BoundPlan& plan,
-                             const std::vector<Address>& tensors, const device::RunLimits& limits) {
+Status EnqueuePlan(device::Device& device, const device::Module& module, const BoundPlan& plan,
+                   const std::vector<Address>& tensors) {
   SOLSTICE_RETURN_IF_ERROR(CheckPlan(plan));
   if (tensors.size() != static_cast<size_t>(plan.buffers_size())) {
     return base::InvalidArgument(
         StrCat("bound plan: ", plan.buffers_size(), " buffers, ", tensors.size(), " addresses"));
   }
-  base::Stopwatch watch;
   for (const BoundOperation& operation : plan.operations()) {
     Status status = Enqueue(device, module, operation, tensors);
     if (!status.ok()) return base::Annotate(status, StrCat(operation.file(), ":", operation.line()));
   }
+  return absl::OkStatus();
+}
+
+StatusOr<RunOutcome> RunPlan(device::Device& device, const device::Module& module, const BoundPlan& plan,
+                             const std::vector<Address>& tensors, const device::RunLimits& limits) {
+  base::Stopwatch watch;
+  SOLSTICE_RETURN_IF_ERROR(EnqueuePlan(device, module, plan, tensors));
   SOLSTICE_ASSIGN_OR_RETURN(RunOutcome outcome, device.Synchronize(limits));
   if (outcome.milliseconds() == 0) outcome.set_milliseconds(watch.milliseconds());
   if (outcome.kind() == RunOutcome::OK) return outcome;

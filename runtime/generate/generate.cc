@@ -2,34 +2,18 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <new>
 
 #include "runtime/base/strings.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/float_formats.h"
-#include "runtime/generate/heuristics.h"
-#include "runtime/generate/scalar.h"
+#include "runtime/generate/element.h"
+#include "runtime/generate/recipe.h"
 #include "runtime/generate/values.h"
 #include "runtime/generate/words.h"
 
 namespace solstice::generate {
 namespace {
-
-constexpr uint64_t kFillingKey = 0x5f1d36f1a0c7e94bull;  // keeps fillings apart from inputs of the same seed
-
-double LowestOf(v1::DType dtype) {
-  switch (dtype) {
-    case v1::FLOAT16:
-      return -65504.0;
-    case v1::BFLOAT16:
-      return -static_cast<double>(core::Bfloat16ToFloat(0x7f7f));
-    case v1::FLOAT32:
-      return -static_cast<double>(std::numeric_limits<float>::max());
-    default:
-      return -std::numeric_limits<double>::max();
-  }
-}
 
 template <typename Stored, typename T, typename Function>
 void StoreAs(const T* values, int64_t count, uint8_t* out, Function convert) {
@@ -93,7 +77,7 @@ void FillSmallIntegers(const Words& words, int64_t elements, uint8_t* out) {
     const int count = static_cast<int>(std::min<int64_t>(kBlock, elements - first));
     words.Fill(first, count, drawn);
     StoreAs<Integer>(drawn, count, out + first * sizeof(Integer),
-                     [](uint32_t word) { return static_cast<Integer>(static_cast<int32_t>(word >> 21) - 1024); });
+                     [](uint32_t word) { return static_cast<Integer>(SmallIntegerFromWord(word)); });
   }
 }
 
@@ -121,107 +105,50 @@ void FillCoins(const Words& words, int64_t elements, uint8_t* out) {
   if (elements > 1 && (heads == 0 || heads == elements)) out[0] ^= 1;
 }
 
-void FillRandomInput(const v1::Tensor& tensor, const std::vector<int64_t>& shape, int64_t elements, int input_index,
-                     const Seeds& seeds, int variant, uint8_t* out) {
-  const v1::DType dtype = tensor.dtype();
-  const bool structural = IsStructural(tensor.name(), dtype);
-  const uint64_t seed = structural ? seeds.structure : seeds.payload;
-  const Words words(seed, StreamOf(Purpose::kValues, structural ? 0 : variant, input_index));
-  const Distribution distribution = Classify(tensor.name(), dtype, shape);
-  switch (distribution) {
+void FillRandomInput(const InputRecipe& recipe, uint8_t* out) {
+  const Words words(recipe.values.seed, recipe.stream);
+  switch (recipe.values.distribution) {
     case Distribution::kCoin:
-      return FillCoins(words, elements, out);
+      return FillCoins(words, recipe.elements, out);
     case Distribution::kByte:
-      return FillBytes(words, elements, out);
+      return FillBytes(words, recipe.elements, out);
     case Distribution::kSmallInteger:
-      if (dtype == v1::INT16) return FillSmallIntegers<int16_t>(words, elements, out);
-      if (dtype == v1::INT32) return FillSmallIntegers<int32_t>(words, elements, out);
-      return FillSmallIntegers<int64_t>(words, elements, out);
+      if (recipe.dtype == v1::INT16) return FillSmallIntegers<int16_t>(words, recipe.elements, out);
+      if (recipe.dtype == v1::INT32) return FillSmallIntegers<int32_t>(words, recipe.elements, out);
+      return FillSmallIntegers<int64_t>(words, recipe.elements, out);
     default:
       break;
   }
-  ValueRecipe recipe;
-  recipe.distribution = distribution;
-  recipe.seed = seed;
-  recipe.input_index = input_index;
-  recipe.variant = variant;
-  recipe.shape = shape;
-  recipe.lowest = LowestOf(dtype);
-  if (dtype == v1::FLOAT64) {
-    FillFloating<double>(recipe, dtype, elements, out);
+  if (recipe.dtype == v1::FLOAT64) {
+    FillFloating<double>(recipe.values, recipe.dtype, recipe.elements, out);
   } else {
-    FillFloating<float>(recipe, dtype, elements, out);
+    FillFloating<float>(recipe.values, recipe.dtype, recipe.elements, out);
   }
-}
-
-Status FillScalar(const v1::Tensor& tensor, const v1::ScalarValue& value, std::span<uint8_t> out) {
-  SOLSTICE_ASSIGN_OR_RETURN(std::string element, EncodeScalar(value, tensor.dtype()));
-  for (size_t at = 0; at < out.size(); at += element.size()) std::memcpy(&out[at], element.data(), element.size());
-  return absl::OkStatus();
 }
 
 std::string Where(const v1::Tensor& tensor) { return base::StrCat("input ", base::Quote(tensor.name())); }
 
 }  // namespace
 
-StatusOr<int64_t> TensorBytes(const v1::Tensor& tensor, const std::vector<int64_t>& shape) {
-  constexpr int64_t kMost = int64_t{1} << 62;
-  int64_t bytes = core::ElementBytes(tensor.dtype());
-  if (bytes == 0) return base::InvalidArgument(base::StrCat(Where(tensor), ": it has no dtype"));
-  bool empty = false;
-  for (int64_t dimension : shape) {
-    if (dimension < 0) {
-      return base::InvalidArgument(base::StrCat(Where(tensor), ": dimension ", dimension, " is negative"));
-    }
-    empty = empty || dimension == 0;
-  }
-  if (empty) return 0;
-  for (int64_t dimension : shape) {
-    if (bytes > kMost / dimension) {
-      return base::InvalidArgument(base::StrCat(Where(tensor), ": its shape has more bytes than any memory"));
-    }
-    bytes *= dimension;
-  }
-  return bytes;
-}
-
 Status GenerateInputInto(const v1::Tensor& tensor, const v1::InputSource& source, const std::vector<int64_t>& shape,
                          int input_index, const Seeds& seeds, int variant, std::span<uint8_t> out) {
-  SOLSTICE_ASSIGN_OR_RETURN(int64_t bytes, TensorBytes(tensor, shape));
-  if (static_cast<uint64_t>(bytes) != out.size()) {
+  SOLSTICE_ASSIGN_OR_RETURN(InputRecipe recipe, MakeRecipe(tensor, source, shape, input_index, seeds, variant));
+  if (static_cast<uint64_t>(recipe.bytes) != out.size()) {
     return base::InvalidArgument(
-        base::StrCat(Where(tensor), ": the buffer holds ", out.size(), " bytes, the tensor ", bytes));
+        base::StrCat(Where(tensor), ": the buffer holds ", out.size(), " bytes, the tensor ", recipe.bytes));
   }
-  if (input_index < 0 || variant < 0 || variant >= 1 << 24) {
-    return base::InvalidArgument(
-        base::StrCat(Where(tensor), ": no input has index ", input_index, " and variant ", variant));
+  if (recipe.bytes == 0) return absl::OkStatus();
+  if (!recipe.scalar.empty()) {
+    const std::string& element = recipe.scalar;
+    for (size_t at = 0; at < out.size(); at += element.size()) std::memcpy(&out[at], element.data(), element.size());
+    return absl::OkStatus();
   }
-  switch (source.source_case()) {
-    case v1::InputSource::kRandom:
-      if (bytes == 0) return absl::OkStatus();
-      try {
-        FillRandomInput(tensor, shape, bytes / core::ElementBytes(tensor.dtype()), input_index, seeds, variant,
-                        out.data());
-      } catch (const std::bad_alloc&) {  // a softmax row
-        return base::ResourceExhausted(base::StrCat(Where(tensor), ": a row does not fit in memory"));
-      }
-      return absl::OkStatus();
-    case v1::InputSource::kScalar: {
-      Status status = FillScalar(tensor, source.scalar(), out);
-      return status.ok() ? status : base::Annotate(status, Where(tensor));
-    }
-    case v1::InputSource::kSafetensors:
-      return base::InvalidArgument(
-          base::StrCat(Where(tensor), ": it comes from a safetensors file, not from a generator"),
-          "read the file, or use a workload whose inputs are random or scalar");
-    case v1::InputSource::kCustom:
-      return base::InvalidArgument(
-          base::StrCat(Where(tensor), ": its generator is Python code of the definition, which is not executed here"),
-          "use a workload whose inputs are random or scalar");
-    default:
-      return base::InvalidArgument(base::StrCat(Where(tensor), ": the workload gives it no source"),
-                                   "give it {\"type\": \"random\"} or a scalar value");
+  try {
+    FillRandomInput(recipe, out.data());
+  } catch (const std::bad_alloc&) {  // a softmax row
+    return base::ResourceExhausted(base::StrCat(Where(tensor), ": a row does not fit in memory"));
   }
+  return absl::OkStatus();
 }
 
 StatusOr<std::string> GenerateInput(const v1::Tensor& tensor, const v1::InputSource& source,
@@ -242,7 +169,7 @@ StatusOr<std::string> GenerateInput(const v1::Tensor& tensor, const v1::InputSou
 
 void FillRandom(uint64_t seed, uint64_t stream, char* data, int64_t bytes) {
   if (bytes <= 0) return;
-  FillBytes(Words(seed ^ kFillingKey, stream), bytes, reinterpret_cast<uint8_t*>(data));
+  FillBytes(Words(FillingSeed(seed), stream), bytes, reinterpret_cast<uint8_t*>(data));
 }
 
 }  // namespace solstice::generate

@@ -1,44 +1,24 @@
 #include "runtime/generate/values.h"
 
 #include <algorithm>
-#include <bit>
 
-#include "runtime/generate/arithmetic.h"
+#include "runtime/generate/element.h"
 
 namespace solstice::generate {
 namespace {
 
-constexpr float kTailProbability = 0.075f;  // 0.5 - 0.425, where NormalCentre ends
-
-// Bit 0 of the word is the sign, the other 31 bits k place the magnitude: tail probability p = (k + 1/2) / 2^32. The
-// distance to the middle, 1/2 - p, is computed from 2^31 - 1 - k, so that neither end loses digits.
+// All elements by the central formula, in a loop that vectorises; then the few in the tails again.
 void NormalsFromWords(const uint32_t* words, int count, float* out) {
-  // All elements by the central formula, in a loop that vectorises; then the few in the tails again.
+  for (int i = 0; i < count; ++i) out[i] = CentralNormal(words[i]);
   for (int i = 0; i < count; ++i) {
-    const int32_t from_middle = static_cast<int32_t>(0x7fffffffu - (words[i] >> 1));
-    const float q = (static_cast<float>(from_middle) + 0.5f) * 0x1p-32f;
-    const float magnitude = NormalCentre(q);
-    out[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) ^ (words[i] << 31));
-  }
-  for (int i = 0; i < count; ++i) {
-    const float p = (static_cast<float>(static_cast<int32_t>(words[i] >> 1)) + 0.5f) * 0x1p-32f;
-    if (p >= kTailProbability) continue;
-    out[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(NormalTail(p)) ^ (words[i] << 31));
+    if (InTail(words[i])) out[i] = OuterNormal(words[i]);
   }
 }
 
-// The same with 62 bits: bit 0 of the first word is the sign.
-double NormalFromWords(uint32_t low, uint32_t high) {
-  const int64_t k = static_cast<int64_t>((static_cast<uint64_t>(high) << 32 | low) >> 2);
-  const double p = (static_cast<double>(k) + 0.5) * 0x1p-63;
-  const double magnitude =
-      p < 0.075 ? NormalTail(p) : NormalCentre((static_cast<double>((int64_t{1} << 62) - 1 - k) + 0.5) * 0x1p-63);
-  return (low & 1) != 0 ? -magnitude : magnitude;
-}
-
-template <typename T, typename Function>
-void Transform(int count, T* values, Function function) {
-  for (int i = 0; i < count; ++i) values[i] = function(values[i]);
+// The distribution is a constant of the loop, which so vectorises.
+template <Distribution kDistribution, typename T>
+void Transform(int count, T scale, T* values) {
+  for (int i = 0; i < count; ++i) values[i] = FromNormal(kDistribution, scale, values[i]);
 }
 
 // Position i of a stack of square matrices.
@@ -52,8 +32,7 @@ void FillCausalMask(const ValueRecipe& recipe, int64_t first, int count, T* out)
   }
   for (int i = 0; i < count; ++i) {
     const int64_t column = (first + i) % side, row = (first + i) / side % side;
-    const bool hole = recipe.perturbed() && column != row && holes[i] < 0x40000000u;  // a quarter
-    out[i] = column > row || hole ? lowest : T(0);
+    out[i] = IsMasked(column, row, recipe.perturbed() && IsHole(holes[i])) ? lowest : T(0);
   }
 }
 
@@ -76,24 +55,18 @@ void FillNormals<double>(const Words& words, int64_t first, int count, double* o
 template <typename T>
 void FillValues(const ValueRecipe& recipe, int64_t first, int count, T* out) {
   const Words words(recipe.seed, StreamOf(Purpose::kValues, recipe.variant, recipe.input_index));
-  auto clamp = [](T n, T limit) { return n < -limit ? -limit : n > limit ? limit : n; };
   switch (recipe.distribution) {
     case Distribution::kNormWeight:
-    case Distribution::kNormBias: {
-      const T centre = recipe.distribution == Distribution::kNormWeight ? T(1) : T(0);
-      if (!recipe.perturbed()) {
-        std::fill(out, out + count, centre);
-        return;
-      }
-      FillNormals(words, first, count, out);
-      return Transform(count, out, [centre](T n) { return centre + T(0.1) * n; });
-    }
+    case Distribution::kNormBias:
+      if (recipe.perturbed()) break;
+      std::fill(out, out + count, recipe.distribution == Distribution::kNormWeight ? T(1) : T(0));
+      return;
     case Distribution::kCausalMask:
       return FillCausalMask(recipe, first, count, out);
     case Distribution::kBinaryMask: {
       uint32_t drawn[kBlock];
       words.Fill(static_cast<uint64_t>(first), count, drawn);
-      for (int i = 0; i < count; ++i) out[i] = static_cast<T>(static_cast<int32_t>(drawn[i] >> 31));
+      for (int i = 0; i < count; ++i) out[i] = static_cast<T>(BinaryFromWord(drawn[i]));
       return;
     }
     default:
@@ -101,21 +74,24 @@ void FillValues(const ValueRecipe& recipe, int64_t first, int count, T* out) {
   }
 
   FillNormals(words, first, count, out);
+  const T scale = WeightScale<T>(recipe.last_dimension());
   switch (recipe.distribution) {
+    case Distribution::kNormWeight:
+      return Transform<Distribution::kNormWeight>(count, scale, out);
+    case Distribution::kNormBias:
+      return Transform<Distribution::kNormBias>(count, scale, out);
     case Distribution::kCosine:
-      return Transform(count, out, [&](T n) { return static_cast<T>(Cos(clamp(n, T(3)))); });
+      return Transform<Distribution::kCosine>(count, scale, out);
     case Distribution::kSine:
-      return Transform(count, out, [&](T n) { return static_cast<T>(Sin(clamp(n, T(3)))); });
+      return Transform<Distribution::kSine>(count, scale, out);
     case Distribution::kSpread:
-      return Transform(count, out, [](T n) { return (n < T(0) ? -n : n) + T(0.1); });
+      return Transform<Distribution::kSpread>(count, scale, out);
     case Distribution::kDecay:
-      return Transform(count, out, [](T n) { return n < T(0) ? n : -n; });
-    case Distribution::kWeightMatrix: {
-      const T scale = T(1) / std::sqrt(static_cast<T>(recipe.last_dimension()));
-      return Transform(count, out, [scale](T n) { return n * scale; });
-    }
+      return Transform<Distribution::kDecay>(count, scale, out);
+    case Distribution::kWeightMatrix:
+      return Transform<Distribution::kWeightMatrix>(count, scale, out);
     case Distribution::kClampedNormal:
-      return Transform(count, out, [&](T n) { return clamp(n, T(2)); });
+      return Transform<Distribution::kClampedNormal>(count, scale, out);
     default:
       return;
   }

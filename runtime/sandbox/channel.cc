@@ -215,4 +215,11 @@ Status Channel::Receive(google::protobuf::MessageLite* message, std::vector<base
   return absl::OkStatus();
 }
 
+void Channel::Spin(std::chrono::nanoseconds at_most) const {
+  const auto end = std::chrono::steady_clock::now() + at_most;
+  pollfd entry = {socket_.get(), POLLIN, 0};
+  while (::poll(&entry, 1, 0) == 0 && std::chrono::steady_clock::now() < end) {
+  }
+}
+
 }  // namespace solstice::sandbox

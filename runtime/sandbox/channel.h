@@ -30,6 +30,10 @@ class Channel {
   Status Receive(google::protobuf::MessageLite* message, std::vector<base::UniqueFd>* descriptors,
                  std::chrono::nanoseconds timeout, int64_t max_bytes = kMaxMessageBytes);
 
+  // Looks for a packet without sleeping, for `at_most`: a sleeper takes tens of microseconds to wake, which disturb
+  // what is timed around a message.
+  void Spin(std::chrono::nanoseconds at_most) const;
+
   int fd() const { return socket_.get(); }
   void Close() { socket_.Reset(); }
 

@@ -23,8 +23,7 @@ namespace {
 // What the child needs, made before it exists: it shares the server's memory until exec, so it must neither allocate
 // nor take a lock.
 struct Preparation {
-  std::vector<char*> argv;
-  char* environment[1] = {nullptr};
+  std::vector<char*> argv, environment;
   int null_fd = -1, error_fd = -1, channel_fd = -1, filter_fd = -1;
   std::vector<std::pair<int, rlimit>> limits;
   bool drop_privileges = false;
@@ -68,7 +67,7 @@ int ChildMain(void* argument) {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::execve(p->argv[0], p->argv.data(), p->environment);
+  ::execve(p->argv[0], p->argv.data(), p->environment.data());
   return Fail(p, "execve");
 }
 
@@ -106,6 +105,9 @@ StatusOr<Child> StartChild(const ChildSpec& spec) {
   std::vector<std::string> argv = spec.argv;
   for (std::string& argument : argv) preparation.argv.push_back(argument.data());
   preparation.argv.push_back(nullptr);
+  std::vector<std::string> environment = spec.environment;
+  for (std::string& entry : environment) preparation.environment.push_back(entry.data());
+  preparation.environment.push_back(nullptr);
 
   base::UniqueFd null_file(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null_file.valid()) return base::FromErrno(errno, "/dev/null");

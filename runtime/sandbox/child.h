@@ -13,10 +13,11 @@
 namespace solstice::sandbox {
 
 struct ChildSpec {
-  std::vector<std::string> argv;  // argv[0] is the absolute path that is executed
-  int error_fd = -1;              // becomes 2
-  int channel_fd = -1;            // becomes 3
-  int filter_fd = -1;             // becomes 4, if there is one
+  std::vector<std::string> argv;         // argv[0] is the absolute path that is executed
+  std::vector<std::string> environment;  // "NAME=value"
+  int error_fd = -1;                     // becomes 2
+  int channel_fd = -1;                   // becomes 3
+  int filter_fd = -1;                    // becomes 4, if there is one
   ProcessLimits limits;
   bool drop_privileges = false;  // to `id`, user and group alike, without further groups
   uid_t id = 0;
@@ -27,7 +28,8 @@ struct Child {
   base::UniqueFd pidfd;
 };
 
-// The child dies with the calling thread, leads its own session, has an empty environment and can gain no privileges.
+// The child dies with the calling thread, leads its own session, has no environment but the given one and can gain no
+// privileges.
 // FAILED_PRECONDITION names the step that failed.
 StatusOr<Child> StartChild(const ChildSpec& spec);
 

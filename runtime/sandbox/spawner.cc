@@ -31,31 +31,9 @@ constexpr int kFilterFd = 4;
 constexpr int kWatchIntervalMs = 100;
 constexpr auto kProbeTimeout = std::chrono::seconds(20);
 
-StatusOr<std::string> FindProgram(const std::string& name) {
-  std::vector<std::string> candidates;
-  if (name.find('/') != std::string::npos) {
-    candidates.push_back(name);
-  } else {
-    const char* path = ::getenv("PATH");
-    std::string folders = StrCat(path == nullptr ? "" : path, ":/usr/bin:/bin");
-    for (std::string_view folder : base::Split(folders, ':')) {
-      if (!folder.empty() && folder[0] == '/') candidates.push_back(StrCat(folder, "/", name));
-    }
-  }
-  for (const std::string& candidate : candidates) {
-    if (::access(candidate.c_str(), X_OK) != 0) continue;
-    char* resolved = ::realpath(candidate.c_str(), nullptr);
-    std::string text = resolved == nullptr ? "" : resolved;
-    ::free(resolved);
-    if (!text.empty()) return text;
-  }
-  return base::FailedPrecondition(StrCat("bubblewrap is missing: there is no program ", base::Quote(name)),
-                                  "install it (Debian, Ubuntu: apt-get install bubblewrap)");
-}
-
 class BubblewrapSpawner : public Spawner {
  public:
-  BubblewrapSpawner(std::string bwrap, int first_uid)
+  BubblewrapSpawner(Bubblewrap bwrap, int first_uid)
       : bwrap_(std::move(bwrap)), first_uid_(first_uid), as_root_(::geteuid() == 0), filter_(SystemCallFilter()) {}
 
   ~BubblewrapSpawner() override {
@@ -182,20 +160,29 @@ class BubblewrapSpawner : public Spawner {
     }
   }
 
-  // Paths from which bubblewrap can take the mounts.
-  StatusOr<std::vector<std::string>> Sources(const JailSpec& spec) {
+  // A path by which the child, which may have lost root's rights, reads `path`.
+  StatusOr<std::string> Readable(const std::string& path) {
+    if (stage_ != nullptr) return stage_->Add(path);
+    struct stat info;
+    if (::stat(path.c_str(), &info) != 0) return base::FromErrno(errno, path);
+    return path;
+  }
+
+  Status AddCommand(const JailSpec& spec, bool filtered, ChildSpec* child) {
     std::vector<std::string> sources;
     for (const Mount& mount : spec.mounts) {
-      if (stage_ != nullptr) {
-        SOLSTICE_ASSIGN_OR_RETURN(std::string staged, stage_->Add(mount.source));
-        sources.push_back(std::move(staged));
-      } else {
-        struct stat info;
-        if (::stat(mount.source.c_str(), &info) != 0) return base::FromErrno(errno, mount.source);
-        sources.push_back(mount.source);
-      }
+      SOLSTICE_ASSIGN_OR_RETURN(std::string source, Readable(mount.source));
+      sources.push_back(std::move(source));
     }
-    return sources;
+    std::string program = bwrap_.program;
+    if (!bwrap_.libraries.empty()) {
+      SOLSTICE_ASSIGN_OR_RETURN(program, Readable(bwrap_.program));
+      SOLSTICE_ASSIGN_OR_RETURN(std::string libraries, Readable(bwrap_.libraries));
+      // For bubblewrap alone: it clears the environment of what it starts.
+      child->environment.push_back(StrCat("LD_LIBRARY_PATH=", libraries));
+    }
+    child->argv = BubblewrapCommand(program, spec, sources, filtered ? kFilterFd : -1);
+    return absl::OkStatus();
   }
 
   StatusOr<std::unique_ptr<Process>> SpawnHere(const JailSpec& spec) {
@@ -211,18 +198,18 @@ class BubblewrapSpawner : public Spawner {
     child_spec.channel_fd = sockets.second.get();
     base::UniqueFd filter;
     if (spec.jailed) {
-      SOLSTICE_ASSIGN_OR_RETURN(std::vector<std::string> sources, Sources(spec));
       if (!filter_.empty()) {
         // One a jail: bubblewrap reads it to its end, and descriptors share their position.
         SOLSTICE_ASSIGN_OR_RETURN(filter, base::SealedMemfd("filter", filter_));
         if (::lseek(filter.get(), 0, SEEK_SET) != 0) return base::FromErrno(errno, "lseek");
         child_spec.filter_fd = filter.get();
       }
-      child_spec.argv = BubblewrapCommand(bwrap_, spec, sources, filter.valid() ? kFilterFd : -1);
+      SOLSTICE_RETURN_IF_ERROR(AddCommand(spec, filter.valid(), &child_spec));
       child_spec.drop_privileges = as_root_;
       child_spec.id = static_cast<uid_t>(first_uid_ + spec.slot);
     } else {
       child_spec.argv = spec.argv;
+      child_spec.environment = spec.environment;
     }
     SOLSTICE_ASSIGN_OR_RETURN(Child child, StartChild(child_spec));
     auto state = std::make_shared<ProcessState>(std::move(child), std::move(error_read), spec.limits.resident_bytes);
@@ -238,7 +225,7 @@ class BubblewrapSpawner : public Spawner {
     return MakeProcess(std::move(state), std::move(sockets.first));
   }
 
-  const std::string bwrap_;
+  const Bubblewrap bwrap_;
   const int first_uid_;
   const bool as_root_;
   const std::string filter_;
@@ -260,10 +247,11 @@ class BubblewrapSpawner : public Spawner {
 };
 
 // Starts a jail as a worker's and says what is missing if it does not come up.
-Status Probe(Spawner& spawner, bool as_root) {
+Status Probe(Spawner& spawner, const std::string& bwrap, bool as_root) {
   JailSpec spec;
   spec.name = "probe";
-  SOLSTICE_ASSIGN_OR_RETURN(std::string program, FindProgram("true"));
+  std::string program = FindProgram("true");
+  if (program.empty()) return base::FailedPrecondition("there is no program \"true\" to try a jail with");
   spec.argv = {"/true"};
   spec.mounts = {{program, "/true"}};
   SOLSTICE_ASSIGN_OR_RETURN(std::vector<std::string> libraries, SharedLibraries(program));
@@ -275,7 +263,7 @@ Status Probe(Spawner& spawner, bool as_root) {
   if (code.ok() && *code == 0) return absl::OkStatus();
   std::string words = base::Quote(base::Trim(process->Stderr()), 400);
   return base::FailedPrecondition(
-      StrCat("bubblewrap cannot make a jail here: ",
+      StrCat("bubblewrap (", bwrap, ") cannot make a jail here: ",
              code.ok() ? StrCat("it ended with ", *code, " and said ", words) : std::string("it did not finish")),
       as_root
           ? "allow user namespaces: sysctl user.max_user_namespaces=15000; in a container run it with --privileged or "
@@ -287,12 +275,22 @@ Status Probe(Spawner& spawner, bool as_root) {
 }  // namespace
 
 StatusOr<std::unique_ptr<Spawner>> Spawner::Create(const Options& options) {
-  SOLSTICE_ASSIGN_OR_RETURN(std::string bwrap, FindProgram(options.bwrap));
   if (options.first_uid <= 0) return base::InvalidArgument(StrCat("first_uid ", options.first_uid, " must be above 0"));
-  auto spawner = std::make_unique<BubblewrapSpawner>(bwrap, options.first_uid);
-  SOLSTICE_RETURN_IF_ERROR(spawner->Start());
-  SOLSTICE_RETURN_IF_ERROR(Probe(*spawner, ::geteuid() == 0));
-  return std::unique_ptr<Spawner>(std::move(spawner));
+  SOLSTICE_ASSIGN_OR_RETURN(std::string folder, base::ProgramDirectory());
+  Status failure =
+      base::FailedPrecondition(StrCat("bubblewrap is missing: there is no program ", base::Quote(options.bwrap)),
+                               "install it (Debian, Ubuntu: apt-get install bubblewrap)");
+  bool first = true;
+  // Where namespaces are allowed by the program's path (AppArmor), one may work where another does not.
+  for (const Bubblewrap& bwrap : FindBubblewraps(options.bwrap, folder)) {
+    auto spawner = std::make_unique<BubblewrapSpawner>(bwrap, options.first_uid);
+    SOLSTICE_RETURN_IF_ERROR(spawner->Start());
+    Status works = Probe(*spawner, bwrap.program, ::geteuid() == 0);
+    if (works.ok()) return std::unique_ptr<Spawner>(std::move(spawner));
+    if (first) failure = works;
+    first = false;
+  }
+  return failure;
 }
 
 }  // namespace solstice::sandbox

@@ -38,11 +38,14 @@ struct JailSpec {
   std::vector<std::string> argv;        // argv[0] inside the jail
   std::vector<Mount> mounts;            // what its root holds, besides /dev/null, /dev/zero, /dev/urandom
   bool proc = false;                    // mount /proc
+  std::vector<std::string> devices;     // device nodes besides those, absolute, readable and writable
   int64_t tmp_bytes = 0;                // size of a private /tmp; 0: none
   std::string working_directory = "/";  // inside; made, empty, where there is none
   ProcessLimits limits;
   int slot = 0;        // uid = first_uid + slot when the server is root
   bool jailed = true;  // false: trusted code (judge): a plain child without namespaces
+  // "NAME=value", of a trusted child; a jail's is always empty.
+  std::vector<std::string> environment;
 };
 
 // A running worker. Destroying it kills and reaps the whole process tree. TakeChannel() apart, thread-safe.
@@ -61,10 +64,11 @@ class Process {
 class Spawner {
  public:
   struct Options {
-    std::string bwrap = "bwrap";
-    int first_uid = 610000;  // used when running as root
+    std::string bwrap = "bwrap";  // a path, or a name: a bundle's own, then the one in PATH (bubblewrap.h)
+    int first_uid = 610000;       // used when running as root
   };
   // FAILED_PRECONDITION when bubblewrap is missing or cannot make namespaces here (says which and how to allow it).
+  // Takes the first bubblewrap that makes a jail.
   static StatusOr<std::unique_ptr<Spawner>> Create(const Options& options);
   virtual ~Spawner() = default;
   // The child finds its channel at descriptor 3. INVALID_ARGUMENT for a specification that makes no sense, NOT_FOUND

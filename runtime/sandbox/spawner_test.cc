@@ -360,6 +360,8 @@ TEST_F(SpawnerTest, PlainChildForTrustedCode) {
   EXPECT_EQ(seen["uid"], StrCat(getuid(), " ", geteuid()));
   EXPECT_EQ(seen["fds"], "0 1 2 3 ");
   EXPECT_EQ(seen["environment"], "");
+  spec.environment = {"CUDA_VISIBLE_DEVICES=1", "EMPTY="};
+  EXPECT_EQ(Describe(spec)["environment"], "CUDA_VISIBLE_DEVICES=1 EMPTY= ");
 }
 
 TEST_F(SpawnerTest, UnreadableFoldersAboveASourceDoNotMatter) {
@@ -430,6 +432,13 @@ TEST_F(SpawnerTest, BadSpecifications) {
   spec = Spec({});
   spec.jailed = false;
   EXPECT_EQ(spawner_->Spawn(spec).status().code(), absl::StatusCode::kFailedPrecondition) << "no /probe outside";
+  for (const char* entry : {"", "=value", "NAME"}) {
+    spec.environment = {entry};
+    EXPECT_EQ(spawner_->Spawn(spec).status().code(), absl::StatusCode::kInvalidArgument) << entry;
+  }
+  spec = Spec({});
+  spec.environment = {"NAME=value"};
+  EXPECT_EQ(spawner_->Spawn(spec).status().code(), absl::StatusCode::kInvalidArgument) << "a jail has none";
 }
 
 TEST(SpawnerCreateTest, RemovesWhatKilledServersLeft) {

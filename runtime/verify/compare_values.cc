@@ -3,15 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "runtime/core/float_formats.h"
 
 namespace solstice::verify {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kSmallestDenominator = 1e-8;
 
 template <typename T>
 T Load(const uint8_t* data, int64_t position) {
@@ -54,17 +50,6 @@ struct ReadTruth {
   static int64_t At(const uint8_t* data, int64_t position) { return data[position] != 0; }
 };
 
-double Difference(double a, double b) { return std::fabs(a - b); }
-// Exact where a double can be: int64 values that differ by 1 differ, however large.
-double Difference(int64_t a, int64_t b) {
-  const uint64_t distance =
-      a > b ? static_cast<uint64_t>(a) - static_cast<uint64_t>(b) : static_cast<uint64_t>(b) - static_cast<uint64_t>(a);
-  return static_cast<double>(distance);
-}
-
-bool Finite(double value) { return std::fabs(value) < kInfinity; }
-bool Finite(int64_t) { return true; }
-
 class Loop {
  public:
   Loop(const ElementRule& rule, Tally* tally) : rule_(rule), tally_(*tally) {}
@@ -84,9 +69,9 @@ class Loop {
       tally_.largest_error_at = position;
     }
     if (error > 0) {
-      tally_.max_relative_error = std::max(tally_.max_relative_error, error / std::max(size, kSmallestDenominator));
+      tally_.max_relative_error = std::max(tally_.max_relative_error, error / Denominator(size));
     }
-    if (error <= rule_.atol + rule_.rtol * size) return true;
+    if (Matches(rule_, error, size)) return true;
     Note(position, actual, expected);
     return false;
   }
@@ -107,7 +92,7 @@ class Loop {
   template <typename Value>
   bool NotFinite(int64_t position, Value actual, Value expected) {
     const double a = static_cast<double>(actual), e = static_cast<double>(expected);
-    const bool valid = Finite(e) || (e == -kInfinity && rule_.allow_negative_inf);
+    const bool valid = IsValidExpected(rule_, e);
     if (valid && a == e) return true;  // both -inf
     if (!valid && tally_.bad_expected++ == 0) tally_.first_bad_expected = {position, a, e};
     if (valid && tally_.bad_actual++ == 0) tally_.first_bad_actual = {position, a, e};
@@ -141,38 +126,51 @@ Tally Run(const ElementRule& rule, const uint8_t* actual, const uint8_t* expecte
   return tally;
 }
 
+// Calls `function` with the reader of `dtype`.
+template <typename Function>
+auto WithReader(v1::DType dtype, Function function) {
+  switch (dtype) {
+    case v1::FLOAT64:
+      return function(ReadF64());
+    case v1::FLOAT32:
+      return function(ReadF32());
+    case v1::FLOAT16:
+      return function(ReadF16());
+    case v1::BFLOAT16:
+      return function(ReadBf16());
+    case v1::FLOAT8_E4M3FN:
+      return function(ReadE4m3());
+    case v1::FLOAT8_E5M2:
+      return function(ReadE5m2());
+    case v1::FLOAT4_E2M1FN_X2:
+      return function(ReadE2m1());
+    case v1::INT64:
+      return function(ReadInteger<int64_t>());
+    case v1::INT32:
+      return function(ReadInteger<int32_t>());
+    case v1::INT16:
+      return function(ReadInteger<int16_t>());
+    case v1::INT8:
+      return function(ReadInteger<int8_t>());
+    case v1::UINT8:
+      return function(ReadInteger<uint8_t>());
+    default:  // BOOL
+      return function(ReadTruth());
+  }
+}
+
 }  // namespace
 
 Tally CompareValues(v1::DType dtype, const ElementRule& rule, const uint8_t* actual, const uint8_t* expected,
                     int64_t values, int64_t slice) {
-  switch (dtype) {
-    case v1::FLOAT64:
-      return Run<ReadF64>(rule, actual, expected, values, slice);
-    case v1::FLOAT32:
-      return Run<ReadF32>(rule, actual, expected, values, slice);
-    case v1::FLOAT16:
-      return Run<ReadF16>(rule, actual, expected, values, slice);
-    case v1::BFLOAT16:
-      return Run<ReadBf16>(rule, actual, expected, values, slice);
-    case v1::FLOAT8_E4M3FN:
-      return Run<ReadE4m3>(rule, actual, expected, values, slice);
-    case v1::FLOAT8_E5M2:
-      return Run<ReadE5m2>(rule, actual, expected, values, slice);
-    case v1::FLOAT4_E2M1FN_X2:
-      return Run<ReadE2m1>(rule, actual, expected, values, slice);
-    case v1::INT64:
-      return Run<ReadInteger<int64_t>>(rule, actual, expected, values, slice);
-    case v1::INT32:
-      return Run<ReadInteger<int32_t>>(rule, actual, expected, values, slice);
-    case v1::INT16:
-      return Run<ReadInteger<int16_t>>(rule, actual, expected, values, slice);
-    case v1::INT8:
-      return Run<ReadInteger<int8_t>>(rule, actual, expected, values, slice);
-    case v1::UINT8:
-      return Run<ReadInteger<uint8_t>>(rule, actual, expected, values, slice);
-    default:  // BOOL
-      return Run<ReadTruth>(rule, actual, expected, values, slice);
-  }
+  return WithReader(dtype, [&](auto reader) { return Run<decltype(reader)>(rule, actual, expected, values, slice); });
+}
+
+Failure ReadFailure(v1::DType dtype, const uint8_t* actual, const uint8_t* expected, int64_t position) {
+  return WithReader(dtype, [&](auto reader) {
+    return Failure{position, static_cast<double>(reader.At(actual, position)),
+                   static_cast<double>(reader.At(expected, position))};
+  });
 }
 
 }  // namespace solstice::verify

@@ -1,20 +1,15 @@
-// The element loop of CompareTensor. Internal to runtime/verify.
+// The element loop of CompareTensor. Internal to runtime/verify and runtime/bulk.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "runtime/verify/element.h"
 #include "solstice/v1/definition.pb.h"
 
 namespace solstice::verify {
 
 inline constexpr int kMostFailures = 8;
-
-// How one element is judged.
-struct ElementRule {
-  double atol = 0, rtol = 0;
-  bool allow_negative_inf = false;
-};
 
 struct Failure {
   int64_t position = 0;  // flat, in values
@@ -41,5 +36,8 @@ struct Tally {
 // Compares `values` values (nibbles count) in slices of `slice` values each.
 Tally CompareValues(v1::DType dtype, const ElementRule& rule, const uint8_t* actual, const uint8_t* expected,
                     int64_t values, int64_t slice);
+
+// Value number `position` of both.
+Failure ReadFailure(v1::DType dtype, const uint8_t* actual, const uint8_t* expected, int64_t position);
 
 }  // namespace solstice::verify

@@ -6,54 +6,19 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/core/dtype.h"
-#include "runtime/verify/compare_values.h"
+#include "runtime/verify/judge.h"
 
 namespace solstice::verify {
 namespace {
-
-constexpr double kDefaultRatio = 0.99;
-constexpr double kSliceRatio = 0.9;
-
-// What the tolerance means for one tensor.
-struct Rules {
-  ElementRule element;
-  double required_ratio = 1;
-  bool exact = false;
-  bool capped = false;
-  double cap = 0;
-};
-
-Rules RulesFor(v1::DType dtype, const v1::Tolerance& tolerance) {
-  Rules rules;
-  rules.required_ratio = tolerance.required_matched_ratio();
-  rules.capped = tolerance.has_max_error_cap() && tolerance.max_error_cap() > 0;
-  rules.cap = tolerance.max_error_cap();
-  rules.element = {tolerance.max_atol(), tolerance.max_rtol(), tolerance.allow_negative_inf()};
-  rules.exact = dtype == v1::BOOL || (!core::IsFloating(dtype) && tolerance.max_atol() < 1);
-  if (rules.exact) {
-    rules.element.atol = rules.element.rtol = 0;
-    if (rules.required_ratio >= kDefaultRatio) rules.required_ratio = 1;
-  }
-  return rules;
-}
 
 // Everything a sentence about this tensor needs.
 struct Subject {
   const v1::Tensor& tensor;
   std::vector<int64_t> dimensions;  // in values: the last is doubled for packed types
 
-  std::vector<int64_t> Index(int64_t position) const {
-    std::vector<int64_t> index(dimensions.size());
-    for (size_t axis = dimensions.size(); axis-- > 0;) {
-      index[axis] = position % dimensions[axis];
-      position /= dimensions[axis];
-    }
-    return index;
-  }
-
   std::string At(int64_t position) const {
     std::string text = "[";
-    for (int64_t i : Index(position)) text += base::StrCat(text.size() == 1 ? "" : ", ", i);
+    for (int64_t i : IndexOf(dimensions, position)) text += base::StrCat(text.size() == 1 ? "" : ", ", i);
     return text + "]";
   }
 
@@ -90,76 +55,56 @@ std::string SizeProblem(const Subject& subject, const char* whose, uint64_t got,
                       core::DTypeName(subject.tensor.dtype()), ") take ", wanted);
 }
 
-void FillNumbers(const Subject& subject, const Tally& tally, v1::OutputComparison* numbers) {
-  numbers->set_elements(tally.values);
-  numbers->set_max_absolute_error(tally.max_absolute_error);
-  numbers->set_max_relative_error(tally.max_relative_error);
-  numbers->set_matched_ratio(
-      tally.values == 0 ? 1 : static_cast<double>(tally.matched) / static_cast<double>(tally.values));
-  for (const Failure& failure : tally.first_failures) {
-    v1::FailedElement* element = numbers->add_first_failures();
-    for (int64_t i : subject.Index(failure.position)) element->add_index(i);
-    element->set_actual(failure.actual);
-    element->set_expected(failure.expected);
-  }
-}
-
-std::string MismatchReason(const Subject& subject, const Rules& rules, const Tally& tally, double ratio) {
+std::string MismatchReason(const Subject& subject, const Rules& rules, const Tally& tally) {
   const std::string rule = rules.exact ? std::string(" (compared exactly)")
                                        : base::StrCat(" by more than atol ", Short(rules.element.atol), " + rtol ",
                                                       Short(rules.element.rtol), " * |expected|");
   return base::StrCat(tally.values - tally.matched, " of ", tally.values, " elements of ", subject.Output(), " differ",
-                      rule, " (first ", subject.Pair(tally.first_failures.front()), "; matched ", RatioText(ratio),
-                      ", needed ", Short(rules.required_ratio), ")");
+                      rule, " (first ", subject.Pair(tally.first_failures.front()), "; matched ",
+                      RatioText(MatchedRatio(tally)), ", needed ", Short(rules.required_ratio), ")");
 }
 
-// The verdict, by the rules in verify.h in their order.
-void Judge(const Subject& subject, const Rules& rules, const Tally& tally, bool sliced, TensorComparison* result) {
-  auto fail = [&](v1::Verdict verdict, std::string reason, std::string mend) {
-    result->verdict = verdict;
+// The words for a fault.
+void Explain(Fault fault, const Subject& subject, const Rules& rules, const Tally& tally, TensorComparison* result) {
+  result->verdict = fault == Fault::kBadExpected ? v1::INVALID_REFERENCE : v1::INCORRECT_NUMERICAL;
+  auto fail = [result](std::string reason, std::string mend) {
     result->reason = std::move(reason);
     result->mend = std::move(mend);
   };
-  if (tally.bad_expected > 0) {
-    return fail(v1::INVALID_REFERENCE,
-                base::StrCat("the reference's ", subject.Output(), " has ", tally.bad_expected, " of ", tally.values,
-                             " elements that are not finite (first at ", subject.At(tally.first_bad_expected.position),
-                             ": ", subject.Text(tally.first_bad_expected.expected), ")"),
-                "this is the definition's fault, not the submission's: mend its reference or inputs, or set "
-                "allow_negative_inf if -infinity is meant");
-  }
-  if (tally.bad_actual > 0) {
-    return fail(
-        v1::INCORRECT_NUMERICAL,
-        base::StrCat(tally.bad_actual, " of ", tally.values, " elements of ", subject.Output(),
-                     " are NaN or infinite where they may not be, or finite where -infinity is expected (first ",
-                     subject.Pair(tally.first_bad_actual), ")"),
-        "look for a division by zero, an overflow, or elements that are never written");
-  }
-  if (tally.actual_all_zero && tally.first_nonzero_expected.position >= 0) {
-    return fail(v1::INCORRECT_NUMERICAL,
-                base::StrCat("the output is all zeros: ", subject.Output(), " has none of its expected values (first ",
-                             subject.Pair(tally.first_nonzero_expected), ")"),
-                "check that the kernel computes the output rather than clearing it");
-  }
-  const double ratio = result->numbers.matched_ratio();
-  if (!(ratio >= rules.required_ratio)) {
-    return fail(v1::INCORRECT_NUMERICAL, MismatchReason(subject, rules, tally, ratio), "");
-  }
-  if (rules.capped && tally.max_absolute_error > rules.cap) {
-    return fail(v1::INCORRECT_NUMERICAL,
-                base::StrCat(subject.Output(), " is off by ", Short(tally.max_absolute_error), " at ",
-                             subject.At(tally.largest_error_at), ", more than max_error_cap ", Short(rules.cap)),
-                "");
-  }
-  const double slice_ratio = std::min(kSliceRatio, rules.required_ratio);
-  if (sliced && !(tally.worst_slice_ratio >= slice_ratio)) {
-    return fail(
-        v1::INCORRECT_NUMERICAL,
-        base::StrCat("in slice ", tally.worst_slice, " of ", subject.dimensions[0], " along the leading axis of ",
-                     subject.Output(), " only ", RatioText(tally.worst_slice_ratio),
-                     " of the elements match, each slice needs ", Short(slice_ratio)),
-        "look for rows that are skipped or handled by another path, the last ones above all");
+  switch (fault) {
+    case Fault::kNone:
+      result->verdict = v1::PASSED;
+      return;
+    case Fault::kBadExpected:
+      return fail(
+          base::StrCat("the reference's ", subject.Output(), " has ", tally.bad_expected, " of ", tally.values,
+                       " elements that are not finite (first at ", subject.At(tally.first_bad_expected.position), ": ",
+                       subject.Text(tally.first_bad_expected.expected), ")"),
+          "this is the definition's fault, not the submission's: mend its reference or inputs, or set "
+          "allow_negative_inf if -infinity is meant");
+    case Fault::kBadActual:
+      return fail(base::StrCat(tally.bad_actual, " of ", tally.values, " elements of ", subject.Output(),
+                               " are NaN or infinite where they may not be, or finite where -infinity is expected "
+                               "(first ",
+                               subject.Pair(tally.first_bad_actual), ")"),
+                  "look for a division by zero, an overflow, or elements that are never written");
+    case Fault::kAllZero:
+      return fail(
+          base::StrCat("the output is all zeros: ", subject.Output(), " has none of its expected values (first ",
+                       subject.Pair(tally.first_nonzero_expected), ")"),
+          "check that the kernel computes the output rather than clearing it");
+    case Fault::kRatio:
+      return fail(MismatchReason(subject, rules, tally), "");
+    case Fault::kCap:
+      return fail(base::StrCat(subject.Output(), " is off by ", Short(tally.max_absolute_error), " at ",
+                               subject.At(tally.largest_error_at), ", more than max_error_cap ", Short(rules.cap)),
+                  "");
+    case Fault::kSlice:
+      return fail(
+          base::StrCat("in slice ", tally.worst_slice, " of ", subject.dimensions[0], " along the leading axis of ",
+                       subject.Output(), " only ", RatioText(tally.worst_slice_ratio),
+                       " of the elements match, each slice needs ", Short(rules.slice_ratio())),
+          "look for rows that are skipped or handled by another path, the last ones above all");
   }
 }
 
@@ -170,39 +115,28 @@ TensorComparison CompareTensor(const v1::Tensor& tensor, const std::vector<int64
                                std::span<const uint8_t> expected) {
   TensorComparison result;
   result.numbers.set_name(tensor.name());
-  Subject subject{tensor, shape};
-  const int64_t packed = core::ValuesPerElement(tensor.dtype());
-  int64_t values = packed, bytes = core::ElementBytes(tensor.dtype());
-  bool sizeable = bytes > 0;
-  for (int64_t dimension : shape) {
-    sizeable = sizeable && dimension >= 0 && !__builtin_mul_overflow(values, dimension, &values) &&
-               !__builtin_mul_overflow(bytes, dimension, &bytes);
-  }
-  if (!sizeable) {
+  const Layout layout = LayoutOf(tensor, shape);
+  const Subject subject{tensor, layout.possible ? DimensionsOf(tensor, shape) : shape};
+  if (!layout.possible) {
     result.verdict = v1::INVALID_REFERENCE;
     result.reason = base::StrCat(subject.Output(), " has no dtype or an impossible shape");
     return result;
   }
-  if (expected.size() != static_cast<uint64_t>(bytes)) {
+  if (expected.size() != static_cast<uint64_t>(layout.bytes)) {
     result.verdict = v1::INVALID_REFERENCE;
-    result.reason = SizeProblem(subject, "the reference's buffer", expected.size(), bytes);
+    result.reason = SizeProblem(subject, "the reference's buffer", expected.size(), layout.bytes);
     return result;
   }
-  if (actual.size() != static_cast<uint64_t>(bytes)) {
+  if (actual.size() != static_cast<uint64_t>(layout.bytes)) {
     result.verdict = v1::INCORRECT_SHAPE;
-    result.reason = SizeProblem(subject, "the buffer", actual.size(), bytes);
+    result.reason = SizeProblem(subject, "the buffer", actual.size(), layout.bytes);
     return result;
   }
-
-  if (packed > 1 && shape.empty()) subject.dimensions = {1};
-  if (packed > 1) subject.dimensions.back() *= packed;
   const Rules rules = RulesFor(tensor.dtype(), tolerance);
-  const int64_t slice = values == 0 || shape.empty() ? std::max<int64_t>(values, 1) : values / shape[0];
-  const bool sliced = shape.size() >= 2 && slice >= 2;
-  const Tally tally = CompareValues(tensor.dtype(), rules.element, actual.data(), expected.data(), values,
-                                    sliced ? slice : std::max<int64_t>(values, 1));
-  FillNumbers(subject, tally, &result.numbers);
-  Judge(subject, rules, tally, sliced, &result);
+  const Tally tally = CompareValues(tensor.dtype(), rules.element, actual.data(), expected.data(), layout.values,
+                                    layout.sliced ? layout.slice : std::max<int64_t>(layout.values, 1));
+  FillNumbers(tensor, shape, tally, &result.numbers);
+  Explain(FindFault(rules, layout.sliced, tally), subject, rules, tally, &result);
   return result;
 }
 

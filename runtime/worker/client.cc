@@ -22,6 +22,8 @@ int64_t ReplyLimit(const WorkerRequest& request) {
   return request.has_prepare() ? kMaxPreparedBytes : kMaxReplyBytes;
 }
 constexpr size_t kStderrTail = 2048;
+// The server's clock around a timed batch is to be read at once; a longer batch bears some delay.
+constexpr std::chrono::milliseconds kTimed(100);
 constexpr auto kDeathTimeout = std::chrono::seconds(2);
 
 // How a worker ended, for a person.
@@ -75,6 +77,7 @@ StatusOr<WorkerReply> Client::Call(WorkerRequest request, const std::vector<int>
   Status status = channel_->Send(request, descriptors);
   WorkerReply reply;
   if (status.ok()) {
+    if (request.has_go()) channel_->Spin(std::min<std::chrono::nanoseconds>(timeout, kTimed));
     status = channel_->Receive(&reply, reply_descriptors, timeout, ReplyLimit(request));
   }
   if (absl::IsUnavailable(status)) {
@@ -101,6 +104,27 @@ StatusOr<WorkerReply> Client::Call(WorkerRequest request, const std::vector<int>
   bool known = reply.error().code() > 0 && reply.error().code() <= static_cast<int>(absl::StatusCode::kUnauthenticated);
   return base::MakeStatus(known ? code : absl::StatusCode::kUnknown,
                           StrCat(name_, " worker: ", reply.error().message()));
+}
+
+StatusOr<v1::HostProbe> ProbeHost(sandbox::Spawner& spawner, const Installation& installation,
+                                  std::chrono::nanoseconds timeout) {
+  SOLSTICE_ASSIGN_OR_RETURN(std::unique_ptr<sandbox::Process> process, spawner.Spawn(ProbeProcess(installation)));
+  sandbox::Channel channel(process->TakeChannel());
+  WorkerReply reply;
+  Status status = channel.Receive(&reply, nullptr, timeout, kMaxReplyBytes);
+  if (absl::IsUnavailable(status)) {
+    return base::Unavailable(StrCat("the host's probe died: ", Obituary(*process)));
+  }
+  if (absl::IsDeadlineExceeded(status)) {
+    return base::DeadlineExceeded("the host's probe did not answer in time",
+                                  "the NVIDIA driver may hang: try nvidia-smi, and look at the kernel's log");
+  }
+  if (!status.ok()) return base::Annotate(status, "the host's probe");
+  if (!reply.has_probe() || reply.header().version() != kProtocolVersion) {
+    return base::FailedPrecondition("solstice-worker does not probe as this server asks",
+                                    "install solstice-worker and solsticed of the same version");
+  }
+  return std::move(*reply.mutable_probe());
 }
 
 void Client::Kill() { process_->Kill(); }

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "runtime/base/file.h"
+#include "runtime/base/strings.h"
 #include "runtime/worker/service.h"
 #include "runtime/worker/worker.h"
 
@@ -116,11 +117,34 @@ TEST(ClientTest, EchoIsAccepted) {
   EXPECT_TRUE(client->alive());
 }
 
+TEST(ProbeHostTest, AnotherWorkersGreetingIsNoProbe) {
+  ScriptedSpawner greets(SayHello);
+  EXPECT_EQ(ProbeHost(greets, {}, seconds(60)).status().code(), absl::StatusCode::kFailedPrecondition);
+  ScriptedSpawner probes([](sandbox::Channel& channel) {
+    WorkerReply reply;
+    reply.mutable_header()->set_version(kProtocolVersion + 1);
+    reply.mutable_probe();
+    ASSERT_TRUE(channel.Send(reply).ok());
+  });
+  EXPECT_EQ(ProbeHost(probes, {}, seconds(60)).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(ProbeHostTest, OneThatHangsIsGivenUp) {
+  // Says nothing until the server's end is closed.
+  ScriptedSpawner hangs([](sandbox::Channel& channel) {
+    WorkerRequest request;
+    EXPECT_TRUE(absl::IsUnavailable(channel.Receive(&request, nullptr, seconds(60))));
+  });
+  Status status = ProbeHost(hangs, {}, milliseconds(20)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(base::MendOf(status), HasSubstr("nvidia-smi"));
+}
+
 TEST(ClientTest, AnswersThatDoNotBelongKillTheWorker) {
   std::vector<std::function<void(WorkerReply*)>> spoilers = {
       [](WorkerReply* r) { r->mutable_header()->set_nonce(r->header().nonce() + 1); },
       [](WorkerReply* r) { r->mutable_header()->set_sequence(r->header().sequence() + 1); },
-      [](WorkerReply* r) { r->mutable_header()->set_version(2); },
+      [](WorkerReply* r) { r->mutable_header()->set_version(kProtocolVersion + 1); },
       [](WorkerReply* r) { r->mutable_header()->set_evaluation("ev_2"); },
       [](WorkerReply* r) { r->mutable_header()->set_attempt(1); },
       [](WorkerReply* r) { r->clear_header(); },
@@ -255,8 +279,8 @@ TEST_F(ServeTest, EchoesErrorsAndEnds) {
   EXPECT_EQ(reply.header().nonce(), 77u);
   request.mutable_load();
   EXPECT_EQ(Exchange(request).outcome().device_output(), "?(") << "bad UTF-8 would not parse";
-  request.mutable_header()->set_version(2);
-  EXPECT_THAT(Exchange(request).error().message(), HasSubstr("version 2"));
+  request.mutable_header()->set_version(kProtocolVersion + 1);
+  EXPECT_THAT(Exchange(request).error().message(), HasSubstr(base::StrCat("version ", kProtocolVersion + 1)));
   request.mutable_header()->set_version(kProtocolVersion);
   request.mutable_load()->set_program(9);
   Exchange(request);

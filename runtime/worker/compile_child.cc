@@ -43,8 +43,8 @@ void SetLimit(int resource, int64_t value) {
   ::setrlimit(static_cast<__rlimit_resource>(resource), &limit);
 }
 
-[[noreturn]] void ChildMain(const std::function<StatusOr<Program>()>& work, const CompileLimits& limits, int channel_fd,
-                            int result_fd) {
+[[noreturn]] void ChildMain(const std::function<StatusOr<Program>()>& work, const CompileLimits& limits,
+                            int64_t scratch_bytes, int channel_fd, int result_fd) {
   // The conversation is the parent's alone: what runs here may be in the hands of a hostile source.
   ::close(channel_fd);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -53,7 +53,7 @@ void SetLimit(int resource, int64_t value) {
 #endif
   // The deadline is the parent's clock; this ends what would outlive it. Several threads may compile.
   SetLimit(RLIMIT_CPU, static_cast<int64_t>(std::ceil(limits.time_s())) * 16 + 16);
-  SetLimit(RLIMIT_FSIZE, ResultLimit(limits));
+  SetLimit(RLIMIT_FSIZE, std::max(ResultLimit(limits), scratch_bytes));
   WorkerReply reply;
   try {
     auto program = work();
@@ -172,13 +172,13 @@ CompileLimits EffectiveLimits(const CompileLimits& limits) {
 }
 
 StatusOr<Program> CompileInChild(const std::function<StatusOr<Program>()>& work, const CompileLimits& limits,
-                                 int channel_fd) {
+                                 int channel_fd, int64_t scratch_bytes) {
   base::Stopwatch watch;
   base::UniqueFd result(::memfd_create("compile-result", MFD_CLOEXEC));
   if (!result.valid()) return base::FromErrno(errno, "memfd_create");
   pid_t pid = ::fork();
   if (pid < 0) return base::FromErrno(errno, "fork");
-  if (pid == 0) ChildMain(work, limits, channel_fd, result.get());
+  if (pid == 0) ChildMain(work, limits, scratch_bytes, channel_fd, result.get());
 
   auto ended = Watch(pid, channel_fd, limits.time_s());
   if (!ended.ok() || *ended != Ended::kByItself) ::kill(pid, SIGKILL);
@@ -194,6 +194,8 @@ StatusOr<Program> CompileInChild(const std::function<StatusOr<Program>()>& work,
     program = TimeReached(limits);
   } else if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0) {
     SOLSTICE_ASSIGN_OR_RETURN(program, ReadResult(result.get(), limits));
+  } else if (scratch_bytes > 0) {
+    return base::MakeStatus(absl::StatusCode::kAborted, "the compiler found no room, or broke");
   } else {
     program = Died(wait_status, usage, limits);
   }

@@ -145,6 +145,20 @@ TEST_F(CompileChildTest, FilesAreLimited) {
   EXPECT_THAT(program->reason(), HasSubstr("larger than"));
 }
 
+TEST_F(CompileChildTest, DeathInScratchSpaceIsForAnotherToJudge) {
+  auto work = []() -> StatusOr<Program> { _exit(3); };
+  auto program = CompileInChild(work, EffectiveLimits({}), ours_.get(), 1 << 20);
+  EXPECT_EQ(program.status().code(), absl::StatusCode::kAborted);
+  CompileLimits limits;
+  limits.set_time_s(0.2);
+  auto endless = []() -> StatusOr<Program> {
+    for (;;) pause();
+  };
+  program = CompileInChild(endless, EffectiveLimits(limits), ours_.get(), 1 << 20);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_THAT(program->reason(), HasSubstr("time limit"));
+}
+
 TEST_F(CompileChildTest, PeerThatGoesAwayEndsTheCompile) {
   peer_.Reset();
   auto program = Compile([]() -> StatusOr<Program> {

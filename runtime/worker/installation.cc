@@ -1,6 +1,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstdlib>
 #include <map>
 
@@ -54,6 +55,19 @@ StatusOr<std::string> FindHeaderPack(const std::string& program_folder) {
       "set SOLSTICE_HEADER_PACK to its folder (runtime/compile/headers of the source)");
 }
 
+// As wheels, packages and installers place it.
+std::string FindCupti(const std::string& toolkit_root) {
+  for (const char* folder : {"lib64", "lib", "targets/x86_64-linux/lib", "extras/CUPTI/lib64"}) {
+    for (const char* name : {"libcupti.so.13", "libcupti.so.12", "libcupti.so"}) {
+      char resolved[PATH_MAX];
+      if (::realpath(StrCat(toolkit_root, "/", folder, "/", name).c_str(), resolved) == nullptr) continue;
+      // Jails take only plain absolute paths.
+      if (Exists(resolved, S_IFREG)) return resolved;
+    }
+  }
+  return "";
+}
+
 // Adds files that the loader will look for at these very places.
 Status AddLibraries(const std::string& program, JailSpec* spec) {
   SOLSTICE_ASSIGN_OR_RETURN(std::vector<std::string> libraries, sandbox::SharedLibraries(program));
@@ -86,14 +100,27 @@ StatusOr<std::string> HeadersDigest(const std::vector<std::string>& folders) {
   return digest;
 }
 
-Status CheckDevice(v1::DeviceKind kind) {
-  if (kind == v1::EMULATOR) return absl::OkStatus();
-  return base::FailedPrecondition(StrCat("this build cannot drive ", v1::DeviceKind_Name(kind)), "use the emulator");
+void AddDeviceFlags(const Installation& installation, const DeviceId& device, JailSpec* spec) {
+  spec->argv.push_back(StrCat("--device=", DeviceFlag(device.kind)));
+  if (device.kind != v1::CUDA) return;
+  spec->argv.push_back(StrCat("--gpu=", device.uuid));
+  if (!installation.cupti_library.empty()) spec->argv.push_back(StrCat("--cupti=", installation.cupti_library));
 }
 
-void AddDeviceFlags(v1::DeviceKind kind, int ordinal, JailSpec* spec) {
-  spec->argv.push_back(StrCat("--device=", DeviceFlag(kind)));
-  spec->argv.push_back(StrCat("--ordinal=", ordinal));
+// The driver and the profiler's library as the judge loaded them, at the same places; the loader's cache, by which the
+// driver finds its parts; the GPU's own nodes.
+void AddDriver(const v1::internal::Hello& judge, JailSpec* spec) {
+  for (const std::string& library : judge.device_libraries()) {
+    bool known = false;
+    for (const sandbox::Mount& mount : spec->mounts) known = known || mount.destination == library;
+    if (!known && Exists(library, S_IFREG)) spec->mounts.push_back({library, library});
+    if (library.rfind('/') == std::string::npos || BaseName(library).rfind("libcuda.so", 0) != 0) continue;
+    spec->argv.push_back(StrCat("--driver=", library));
+  }
+  if (Exists("/etc/ld.so.cache", S_IFREG)) spec->mounts.push_back({"/etc/ld.so.cache", "/etc/ld.so.cache"});
+  for (const std::string& node : judge.device_nodes()) spec->devices.push_back(node);
+  // cuInit reads it.
+  spec->proc = true;
 }
 
 }  // namespace
@@ -109,6 +136,7 @@ StatusOr<Installation> FindInstallation() {
   SOLSTICE_ASSIGN_OR_RETURN(installation.header_pack, FindHeaderPack(folder));
   SOLSTICE_ASSIGN_OR_RETURN(compile::Toolkit toolkit, compile::FindToolkit());
   installation.toolkit_root = toolkit.root;
+  installation.cupti_library = FindCupti(toolkit.root);
   return installation;
 }
 
@@ -141,30 +169,63 @@ StatusOr<JailSpec> CompilerJail(const Installation& installation, int slot) {
   return spec;
 }
 
-StatusOr<JailSpec> JudgeProcess(const Installation& installation, v1::DeviceKind kind, int ordinal) {
-  SOLSTICE_RETURN_IF_ERROR(CheckDevice(kind));
+StatusOr<JailSpec> HeaderCompilerJail(const Installation& installation, int slot) {
+  SOLSTICE_ASSIGN_OR_RETURN(JailSpec spec, CompilerJail(installation, slot));
+  // NVRTC's heap for precompiled headers has 256 MiB, so the file is not much larger. A running compile has another, of
+  // 256 MiB at most; one that found no room there would die of SIGBUS.
+  spec.tmp_bytes = 576 << 20;
+  spec.argv.push_back("--headers-file=/tmp/headers.pch");
+  return spec;
+}
+
+StatusOr<JailSpec> JudgeProcess(const Installation& installation, const DeviceId& device) {
   JailSpec spec;
   spec.name = "judge";
   spec.argv = {installation.worker_program, "judge"};
-  AddDeviceFlags(kind, ordinal, &spec);
+  AddDeviceFlags(installation, device, &spec);
   spec.jailed = false;
+  // The driver that the probe found is the one to use.
+  if (device.kind == v1::CUDA) spec.environment = DriverEnvironment();
   spec.limits.open_files = 4096;
   return spec;
 }
 
-StatusOr<JailSpec> RunnerJail(const Installation& installation, v1::DeviceKind kind, int ordinal, int slot) {
-  SOLSTICE_RETURN_IF_ERROR(CheckDevice(kind));
+StatusOr<JailSpec> RunnerJail(const Installation& installation, const DeviceId& device,
+                              const v1::internal::Hello& judge, int slot) {
   SOLSTICE_ASSIGN_OR_RETURN(JailSpec spec, WorkerJail(installation, "runner", "run"));
-  AddDeviceFlags(kind, ordinal, &spec);
+  AddDeviceFlags(installation, device, &spec);
   spec.slot = 2 * slot + 1;
   spec.limits.file_bytes = 64 << 20;
   spec.limits.processes = 512;
-  if (!kSanitized) {
+  if (device.kind == v1::CUDA) {
+    AddDriver(judge, &spec);
+    // The driver reserves address space for all of the GPU's memory; only what is resident can be bounded.
+    if (!kSanitized) spec.limits.resident_bytes = 8 * kGiB;
+  } else if (!kSanitized) {
     // The emulator holds the mapped tensors (8 GiB at most) and its own state.
     spec.limits.address_space_bytes = 32 * kGiB;
     spec.limits.resident_bytes = 12 * kGiB;
   }
   return spec;
+}
+
+JailSpec ProbeProcess(const Installation& installation) {
+  JailSpec spec;
+  spec.name = "probe";
+  spec.argv = {installation.worker_program, "probe"};
+  if (!installation.cupti_library.empty()) spec.argv.push_back(StrCat("--cupti=", installation.cupti_library));
+  spec.jailed = false;
+  spec.environment = DriverEnvironment();
+  return spec;
+}
+
+std::vector<std::string> DriverEnvironment() {
+  std::vector<std::string> environment;
+  for (const char* name : {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr) environment.push_back(StrCat(name, "=", value));
+  }
+  return environment;
 }
 
 }  // namespace solstice::worker

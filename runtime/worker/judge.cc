@@ -1,6 +1,9 @@
 #include "runtime/worker/judge.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/crypto.h"
@@ -8,25 +11,31 @@
 #include "runtime/catalog/catalog.h"
 #include "runtime/generate/generate.h"
 #include "runtime/plan/plan.h"
-#include "runtime/verify/verify.h"
+#include "runtime/timing/timing.h"
 #include "runtime/worker/device_load.h"
-#include "runtime/worker/runner.h"
+#include "runtime/worker/judge_shared.h"
+#include "runtime/worker/worker.h"
 
 namespace solstice::worker {
 namespace {
 
 using base::StrCat;
 using v1::internal::BoundPlan;
-using v1::internal::RunOutcome;
 
-constexpr double kReferenceTimeoutS = 60;
 constexpr size_t kMaxReferences = 64;
-constexpr const char* kReferenceMend =
-    "this is a fault of the definition, not of the submission: tell who publishes it";
+constexpr int kMostSlots = 64;
+// Slots of one workload may take so much of the device's memory.
+constexpr int64_t kMemoryShare = 4;
+// Some are left for what travels beside.
+constexpr int kMostDescribed = sandbox::Channel::kMaxDescriptors - 3;
 
-std::span<const uint8_t> Bytes(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+StatusOr<base::UniqueFd> Duplicate(const base::UniqueFd& descriptor) {
+  base::UniqueFd copy(::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, 3));
+  if (!copy.valid()) return base::FromErrno(errno, "duplicating a memory descriptor");
+  return copy;
 }
+
+}  // namespace
 
 const v1::Tensor* FindTensor(const google::protobuf::RepeatedPtrField<v1::Tensor>& tensors, const std::string& name) {
   for (const v1::Tensor& tensor : tensors) {
@@ -35,56 +44,67 @@ const v1::Tensor* FindTensor(const google::protobuf::RepeatedPtrField<v1::Tensor
   return nullptr;
 }
 
-}  // namespace
-
-std::string Judge::JudgeBuffer::Name() const {
-  return StrCat(base::Lower(v1::internal::BufferRole_Name(role)), " '", name, "'");
-}
-
 StatusOr<std::unique_ptr<Judge>> Judge::Create(OpenDeviceFunction open_device) {
   std::unique_ptr<Judge> judge(new Judge);
   judge->open_device_ = std::move(open_device);
-  SOLSTICE_ASSIGN_OR_RETURN(judge->device_, judge->open_device_());
+  SOLSTICE_ASSIGN_OR_RETURN(auto device, judge->open_device_());
+  SOLSTICE_RETURN_IF_ERROR(judge->Adopt(std::move(device)));
   return judge;
 }
 
-Judge::~Judge() {
-  Release();
-  references_.clear();
+Status Judge::Adopt(std::unique_ptr<device::Device> device) {
+  device_ = std::move(device);
+  shared_ = std::make_unique<BufferPool>(device_.get(), /*shared=*/true, &next_handle_);
+  private_ = std::make_unique<BufferPool>(device_.get(), /*shared=*/false, &next_handle_);
+  bulk_ = bulk::MakeHostBulk(device_.get());
+  return absl::OkStatus();
 }
 
+Judge::~Judge() { Release(); }
+
 void Judge::Release() {
-  shared_.clear();
-  expected_.clear();
-  prepared_ = false;
+  work_.reset();
+  if (shared_ != nullptr) shared_->GiveBack();
+  if (private_ != nullptr) private_->GiveBack();
 }
 
 Status Judge::ResetDevice() {
   Release();
+  if (device_->properties().kind() != v1::EMULATOR) {
+    spoilt_ = true;
+    return absl::OkStatus();
+  }
   for (auto& [index, reference] : references_) reference.module.reset();
+  bulk_.reset();
+  trusted_.reset();
+  clear_.reset();
+  shared_.reset();
+  private_.reset();
   device_.reset();
-  SOLSTICE_ASSIGN_OR_RETURN(device_, open_device_());
-  return absl::OkStatus();
-}
-
-exec::GuardFill Judge::Fill() const {
-  return [secret = secret_](uint64_t stream, char* data, int64_t bytes) {
-    generate::FillRandom(secret, stream, data, bytes);
-  };
+  SOLSTICE_ASSIGN_OR_RETURN(auto device, open_device_());
+  return Adopt(std::move(device));
 }
 
 StatusOr<Answer> Judge::Handle(const v1::internal::WorkerRequest& request) {
-  if (request.has_load()) return Load(request.load());
-  if (request.has_prepare()) return Prepare(request.prepare());
-  if (!request.has_verify()) return base::InvalidArgument("the judge only loads, prepares and verifies");
-  if (!request.verify().release()) return Verify();
-  Release();
-  Answer answer;
-  answer.reply.mutable_verified();
+  auto handle = [&]() -> StatusOr<Answer> {
+    if (request.has_load()) return Load(request.load());
+    if (request.has_prepare()) return Prepare(request.prepare());
+    if (request.has_time_reference()) return TimeReference(request.time_reference());
+    if (request.has_clear_buffer()) return ShareClearBuffer();
+    if (!request.has_verify()) return base::InvalidArgument("the judge only loads, prepares, times and verifies");
+    if (!request.verify().release()) return Verify(request.verify());
+    Release();
+    Answer released;
+    released.reply.mutable_verified();
+    return released;
+  };
+  StatusOr<Answer> answer = handle();
+  if (answer.ok() && spoilt_) answer->last = true;
   return answer;
 }
 
 StatusOr<Answer> Judge::Load(const v1::internal::LoadProgram& program) {
+  if (program.program() == kTrustedKernels) return LoadTrusted(program);
   auto found = references_.find(program.program());
   bool same = found != references_.end() && found->second.module != nullptr &&
               found->second.program.ptx() == program.ptx() && found->second.program.cubin() == program.cubin();
@@ -110,285 +130,227 @@ StatusOr<Answer> Judge::Load(const v1::internal::LoadProgram& program) {
   return answer;
 }
 
-StatusOr<device::Module*> Judge::Reference(int program, Refusal* refusal) {
-  auto found = references_.find(program);
-  if (found == references_.end()) {
-    return base::FailedPrecondition(StrCat("judge: reference program ", program, " is not loaded"));
+StatusOr<Answer> Judge::LoadTrusted(const v1::internal::LoadProgram& program) {
+  Release();
+  SOLSTICE_ASSIGN_OR_RETURN(Loaded loaded, LoadModule(*device_, program));
+  if (loaded.module == nullptr) {
+    return base::Internal(StrCat("judge: Solstice's own kernels cannot be loaded: ", loaded.failure.reason()));
   }
-  ReferenceProgram& reference = found->second;
-  if (reference.module == nullptr) {
-    SOLSTICE_ASSIGN_OR_RETURN(Loaded loaded, LoadModule(*device_, reference.program));
-    reference.module = std::move(loaded.module);
-    reference.failure = std::move(loaded.failure);
-  }
-  if (reference.module == nullptr) {
-    bool needs_device = reference.failure.kind() == RunOutcome::NEEDS_DEVICE;
-    refusal->verdict = needs_device ? v1::NEEDS_DEVICE : v1::INVALID_REFERENCE;
-    refusal->reason = StrCat("the definition's reference cannot be loaded: ", reference.failure.reason());
-    refusal->mend = needs_device ? "run it on a GPU" : kReferenceMend;
-  }
-  return reference.module.get();
+  SOLSTICE_ASSIGN_OR_RETURN(auto bulk, bulk::MakeKernelBulk(device_.get(), loaded.module.get()));
+  bulk_ = std::move(bulk);
+  trusted_ = std::move(loaded.module);
+  Answer answer;
+  answer.reply.set_loaded(true);
+  return answer;
 }
 
-StatusOr<Judge::JudgeBuffer> Judge::Allocate(v1::internal::BufferRole role, const std::string& name, int64_t bytes,
-                                             int64_t shift) {
-  JudgeBuffer made;
-  made.role = role;
-  made.name = name;
-  made.stream = next_stream_++;
+// ---- Prepare: the submission's side
+// ----------------------------------------------------------------------------------
+
+StatusOr<PlacedTensor> Judge::Place(BufferPool& pool, v1::internal::BufferRole role, const std::string& name,
+                                    int64_t bytes, Work* work, int64_t shift) {
+  PlacedTensor tensor;
+  tensor.role = role;
+  tensor.name = name;
+  tensor.stream = work->next_stream++;
   if (shift < 0 || shift >= exec::kAlignment) {
     return base::InvalidArgument(StrCat("judge: pointers cannot be shifted by ", shift, " bytes"));
   }
   int slack = static_cast<int>(base::RandomU64() % (exec::kMaxSlack + 1));
   if (shift > 0) slack = std::max(slack, 1);  // room for the shift
-  SOLSTICE_ASSIGN_OR_RETURN(made.placement, exec::Place(bytes, device_->granularity(), slack));
-  made.placement.offset += shift;
-  const std::string what = base::Lower(v1::internal::BufferRole_Name(role));
-  auto buffer = device_->Allocate(made.placement.mapped_bytes, {name, made.placement.offset, bytes, what});
-  if (!buffer.ok()) return base::Annotate(buffer.status(), StrCat(made.Name(), " of ", bytes, " bytes"));
-  made.buffer = *std::move(buffer);
-  SOLSTICE_RETURN_IF_ERROR(exec::FillGuards(*device_, made.buffer->address(), made.placement, Fill(), made.stream));
-  if (role == v1::internal::INPUT || bytes == 0) return made;
-  // Poison: what a kernel does not write is random, and differs between the reference's buffer and the submission's.
-  std::string poison(static_cast<size_t>(bytes), '\0');
-  generate::FillRandom(secret_, ~made.stream, poison.data(), bytes);
-  SOLSTICE_RETURN_IF_ERROR(device_->CopyIn(made.tensor(), Bytes(poison)));
+  SOLSTICE_ASSIGN_OR_RETURN(tensor.placement, pool.Place(bytes, slack));
+  tensor.placement.offset += shift;
+  const auto access = role == v1::internal::INPUT ? device::Access::kReadOnly : device::Access::kReadWrite;
+  auto mapping = pool.Take(tensor.placement.mapped_bytes, access, tensor.extent());
+  if (!mapping.ok()) return base::Annotate(mapping.status(), StrCat(tensor.Name(), " of ", bytes, " bytes"));
+  tensor.mapping = *mapping;
+  SOLSTICE_RETURN_IF_ERROR(FillGuards(*bulk_, work->secret, tensor));
+  if (role != v1::internal::INPUT) SOLSTICE_RETURN_IF_ERROR(FillPoison(*bulk_, work->secret, tensor));
+  return tensor;
+}
+
+Status Judge::FillInput(int slot, Work* work, PlacedTensor* tensor, Refusal* refusal) {
+  const v1::internal::Prepare& prepare = work->request;
+  const v1::Tensor* declared = FindTensor(prepare.definition().inputs(), tensor->name);
+  if (declared == nullptr) return base::Internal(StrCat("judge: the definition has no ", tensor->Name()));
+  int index = 0;
+  for (int i = 0; i < prepare.definition().inputs_size(); ++i) {
+    if (prepare.definition().inputs(i).name() == tensor->name) index = i;
+  }
+  v1::InputSource source;
+  source.set_name(tensor->name);
+  source.set_random(true);
+  for (const v1::InputSource& given : prepare.workload().inputs()) {
+    if (given.name() == tensor->name) source = given;
+  }
+  SOLSTICE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, catalog::ResolveShape(*declared, work->axes));
+  SOLSTICE_ASSIGN_OR_RETURN(int64_t bytes, generate::TensorBytes(*declared, shape));
+  if (bytes != tensor->placement.bytes) {
+    return base::Internal(
+        StrCat("judge: ", tensor->Name(), " has ", bytes, " bytes, the plan says ", tensor->placement.bytes));
+  }
+  const generate::Seeds seeds = {prepare.seed(), prepare.structure_seed()};
+  Status made = bulk_->MakeInput(*declared, source, shape, index, seeds, prepare.variant() + slot, tensor->address());
+  if (absl::IsInvalidArgument(made)) {
+    *refusal = {v1::SKIPPED, StrCat("not run: ", base::MessageOf(made)), base::MendOf(made)};
+    return absl::OkStatus();
+  }
   return made;
 }
 
-StatusOr<std::string> Judge::Content(const JudgeBuffer& buffer) {
-  std::string bytes(static_cast<size_t>(buffer.placement.bytes), '\0');
-  if (bytes.empty()) return bytes;
-  SOLSTICE_RETURN_IF_ERROR(device_->CopyOut({reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()}, buffer.tensor()));
-  return bytes;
-}
-
-StatusOr<Judge::Refusal> Judge::FillInput(const v1::internal::Prepare& prepare, const std::vector<v1::NamedInt>& axes,
-                                          JudgeBuffer* buffer) {
-  const v1::Tensor* tensor = FindTensor(prepare.definition().inputs(), buffer->name);
-  if (tensor == nullptr) return base::Internal(StrCat("judge: the definition has no ", buffer->Name()));
-  int index = 0;
-  for (int i = 0; i < prepare.definition().inputs_size(); ++i) {
-    if (prepare.definition().inputs(i).name() == buffer->name) index = i;
-  }
-  v1::InputSource source;
-  source.set_name(buffer->name);
-  source.set_random(true);
-  for (const v1::InputSource& given : prepare.workload().inputs()) {
-    if (given.name() == buffer->name) source = given;
-  }
-  SOLSTICE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, catalog::ResolveShape(*tensor, axes));
-  generate::Seeds seeds = {prepare.seed(), prepare.structure_seed()};
-  auto content = generate::GenerateInput(*tensor, source, shape, index, seeds, prepare.variant());
-  if (absl::IsInvalidArgument(content.status())) {
-    return Refusal{v1::SKIPPED, StrCat("not run: ", base::MessageOf(content.status())), base::MendOf(content.status())};
-  }
-  if (!content.ok()) return content.status();
-  if (static_cast<int64_t>(content->size()) != buffer->placement.bytes) {
-    return base::Internal(
-        StrCat("judge: ", buffer->Name(), " has ", content->size(), " bytes, the plan says ", buffer->placement.bytes));
-  }
-  buffer->digest = base::Sha256(*content);
-  if (content->empty()) return Refusal{};
-  SOLSTICE_RETURN_IF_ERROR(device_->CopyIn(buffer->tensor(), Bytes(*content)));
-  return Refusal{};
-}
-
-StatusOr<Judge::Refusal> Judge::MakeShared(const v1::internal::Prepare& prepare, BoundPlan* plan) {
+StatusOr<Judge::Refusal> Judge::BindSubmission(Work* work) {
+  const v1::internal::Prepare& prepare = work->request;
   std::vector<v1::Kernel> kernels(prepare.kernels().begin(), prepare.kernels().end());
   SOLSTICE_ASSIGN_OR_RETURN(plan::BindResult bound, plan::Bind(prepare.plan(), prepare.definition(), prepare.workload(),
                                                                kernels, device_->properties()));
   if (bound.rejection.rejected()) {
     return Refusal{bound.rejection.verdict, bound.rejection.reason, bound.rejection.mend};
   }
-  *plan = std::move(bound.plan);
-  plan->set_program(prepare.plan().program());
-  if (plan->buffers_size() > sandbox::Channel::kMaxDescriptors) {
-    return Refusal{
-        v1::RESOURCE_EXCEEDED,
-        StrCat(plan->buffers_size(), " buffers, at most ", sandbox::Channel::kMaxDescriptors, " can be used"),
-        "join scratch buffers into one"};
+  work->plan = std::move(bound.plan);
+  work->plan.set_program(prepare.plan().program());
+  if (work->plan.buffers_size() > kMostDescribed) {
+    return Refusal{v1::RESOURCE_EXCEEDED,
+                   StrCat(work->plan.buffers_size(), " buffers, at most ", kMostDescribed, " can be used"),
+                   "join scratch buffers into one"};
   }
-  SOLSTICE_ASSIGN_OR_RETURN(std::vector<v1::NamedInt> axes,
-                            catalog::ResolveAxes(prepare.definition(), prepare.workload()));
-  const int64_t shift = prepare.debug_pointer_shift_bytes();
-  for (v1::internal::BufferPlacement& placed : *plan->mutable_buffers()) {
-    auto buffer = Allocate(placed.role(), placed.name(), placed.bytes(), shift);
-    if (absl::IsResourceExhausted(buffer.status())) {
+  SOLSTICE_ASSIGN_OR_RETURN(work->axes, catalog::ResolveAxes(prepare.definition(), prepare.workload()));
+  return Refusal{};
+}
+
+int Judge::SlotCount(const Work& work) const {
+  int64_t wanted = std::clamp(work.request.slots(), 1, kMostSlots);
+  wanted = std::min<int64_t>(wanted, kMostDescribed / std::max(work.plan.buffers_size(), 1));
+  int64_t bytes = 0;
+  for (const auto& buffer : work.plan.buffers()) {
+    auto placed = shared_->Place(buffer.bytes(), exec::kMaxSlack);
+    bytes += placed.ok() ? placed->mapped_bytes : buffer.bytes();
+  }
+  wanted = std::min(wanted, device_->properties().memory_bytes() / kMemoryShare / std::max<int64_t>(bytes, 1));
+  return timing::FitBatch(device_->BatchCapacity(), work.plan.operations_size(),
+                          static_cast<int>(std::max<int64_t>(wanted, 1)))
+      .slots;
+}
+
+StatusOr<Judge::Refusal> Judge::MakeSlot(int index, Work* work) {
+  const int64_t shift = work->request.debug_pointer_shift_bytes();
+  Slot slot;
+  for (const v1::internal::BufferPlacement& buffer : work->plan.buffers()) {
+    auto tensor = Place(*shared_, buffer.role(), buffer.name(), buffer.bytes(), work, shift);
+    if (absl::IsResourceExhausted(tensor.status())) {
       return Refusal{
-          v1::RESOURCE_EXCEEDED, base::MessageOf(buffer.status()),
-          placed.role() == v1::internal::SCRATCH ? "use less scratch" : "run it on a device with more memory"};
+          v1::RESOURCE_EXCEEDED, base::MessageOf(tensor.status()),
+          buffer.role() == v1::internal::SCRATCH ? "use less scratch" : "run it on a device with more memory"};
     }
-    if (!buffer.ok()) return buffer.status();
-    placed.set_mapped_bytes(buffer->placement.mapped_bytes);
-    placed.set_offset(buffer->placement.offset);
-    placed.set_debug_shift(shift);
-    if (placed.role() == v1::internal::INPUT) {
-      SOLSTICE_ASSIGN_OR_RETURN(Refusal refusal, FillInput(prepare, axes, &*buffer));
+    if (!tensor.ok()) return tensor.status();
+    if (buffer.role() == v1::internal::INPUT) {
+      Refusal refusal;
+      SOLSTICE_RETURN_IF_ERROR(FillInput(index, work, &*tensor, &refusal));
       if (refusal.refused()) return refusal;
     }
-    shared_.push_back(*std::move(buffer));
+    slot.push_back(*std::move(tensor));
+  }
+  work->slots.push_back(std::move(slot));
+  // Fingerprints land in place, so only now, that they move no more.
+  for (PlacedTensor& tensor : work->slots.back()) {
+    if (tensor.role != v1::internal::INPUT) continue;
+    SOLSTICE_RETURN_IF_ERROR(
+        bulk_->TakeFingerprint(work->secret, tensor.address(), tensor.placement.bytes, &tensor.fingerprint));
   }
   return Refusal{};
+}
+
+void Judge::Describe(const Work& work, Answer* answer) {
+  v1::internal::Prepared* prepared = answer->reply.mutable_prepared();
+  *prepared->mutable_plan() = work.plan;
+  for (const Slot& slot : work.slots) {
+    v1::internal::Slot* described = prepared->add_slots();
+    for (const PlacedTensor& tensor : slot) {
+      v1::internal::BufferPlacement* placed = described->add_buffers();
+      placed->set_role(tensor.role);
+      placed->set_name(tensor.name);
+      placed->set_bytes(tensor.placement.bytes);
+      placed->set_mapped_bytes(tensor.placement.mapped_bytes);
+      placed->set_offset(tensor.placement.offset);
+      placed->set_debug_shift(work.request.debug_pointer_shift_bytes());
+      placed->set_handle(tensor.mapping->handle);
+    }
+  }
 }
 
 StatusOr<Answer> Judge::Prepare(const v1::internal::Prepare& prepare) {
   base::Stopwatch watch;
   Release();
-  secret_ = base::RandomU64();
-  next_stream_ = 0;
-  tolerance_ = prepare.workload().tolerance();
-  Answer answer;
-  v1::internal::Prepared* prepared = answer.reply.mutable_prepared();
-  auto made = MakeShared(prepare, prepared->mutable_plan());
-  if (made.ok() && !made->refused()) made = RunReference(prepare);
+  auto work = std::make_unique<Work>();
+  work->request = prepare;
+  work->secret = base::RandomU64();
+  auto make = [&]() -> StatusOr<Refusal> {
+    SOLSTICE_ASSIGN_OR_RETURN(Refusal refusal, BindSubmission(work.get()));
+    if (refusal.refused()) return refusal;
+    const int count = SlotCount(*work);
+    work->slots.reserve(static_cast<size_t>(count));
+    for (int slot = 0; slot < count && !refusal.refused(); ++slot) {
+      SOLSTICE_ASSIGN_OR_RETURN(refusal, MakeSlot(slot, work.get()));
+    }
+    // What was queued writes to memory that is about to be given back: it runs even so.
+    SOLSTICE_RETURN_IF_ERROR(bulk_->Finish());
+    if (refusal.refused() || prepare.defer_reference()) return refusal;
+    return RunReference(0, work.get(), &work->expected);
+  };
+  StatusOr<Refusal> made = make();
   if (!made.ok()) {
     Release();
     return made.status();
   }
+  Answer answer;
+  v1::internal::Prepared* prepared = answer.reply.mutable_prepared();
   if (made->refused()) {
-    Release();
-    prepared->clear_plan();
+    if (!spoilt_) Release();
     prepared->set_verdict(made->verdict);
     prepared->set_reason(made->reason);
     prepared->set_mend(made->mend);
   } else {
-    for (const JudgeBuffer& buffer : shared_) {
-      device::Access access =
-          buffer.role == v1::internal::INPUT ? device::Access::kReadOnly : device::Access::kReadWrite;
-      SOLSTICE_ASSIGN_OR_RETURN(base::UniqueFd exported, buffer.buffer->Export(access));
-      answer.descriptors.push_back(std::move(exported));
+    for (const Slot& slot : work->slots) {
+      for (const PlacedTensor& tensor : slot) {
+        if (tensor.mapping->described) continue;
+        SOLSTICE_ASSIGN_OR_RETURN(base::UniqueFd descriptor, Duplicate(tensor.mapping->descriptor));
+        answer.descriptors.push_back(std::move(descriptor));
+        prepared->add_described(tensor.mapping->handle);
+      }
     }
-    prepared_ = true;
+    for (Slot& slot : work->slots) {
+      for (PlacedTensor& tensor : slot) tensor.mapping->described = true;
+    }
+    Describe(*work, &answer);
+    work_ = std::move(work);
   }
+  for (int64_t handle : shared_->TakeDropped()) prepared->add_dropped(handle);
   prepared->set_milliseconds(watch.milliseconds());
   return answer;
 }
 
-StatusOr<Judge::Refusal> Judge::RunReference(const v1::internal::Prepare& prepare) {
-  Refusal refusal;
-  SOLSTICE_ASSIGN_OR_RETURN(device::Module * module, Reference(prepare.reference_plan().program(), &refusal));
-  if (refusal.refused()) return refusal;
-  const auto& listed = references_[prepare.reference_plan().program()].program.kernels();
-  std::vector<v1::Kernel> kernels(listed.begin(), listed.end());
-  SOLSTICE_ASSIGN_OR_RETURN(plan::BindResult bound, plan::Bind(prepare.reference_plan(), prepare.definition(),
-                                                               prepare.workload(), kernels, device_->properties()));
-  auto invalid = [](const std::string& reason) {
-    return Refusal{v1::INVALID_REFERENCE, StrCat("the definition's reference ", reason), kReferenceMend};
-  };
-  if (bound.rejection.rejected()) return invalid(StrCat("does not fit its workload: ", bound.rejection.reason));
-
-  // Its inputs are the shared ones, imported read-only, so that it cannot spoil what the submission will see; the rest
-  // is its own.
-  std::vector<JudgeBuffer> own;
-  std::vector<std::unique_ptr<device::Buffer>> imported;
-  std::vector<device::Address> tensors;
-  for (const v1::internal::BufferPlacement& placed : bound.plan.buffers()) {
-    if (placed.role() != v1::internal::INPUT) {
-      auto buffer = Allocate(placed.role(), placed.name(), placed.bytes());
-      if (absl::IsResourceExhausted(buffer.status())) {
-        return Refusal{v1::RESOURCE_EXCEEDED, StrCat("for the reference: ", base::MessageOf(buffer.status())),
-                       "run it on a device with more memory"};
-      }
-      if (!buffer.ok()) return buffer.status();
-      tensors.push_back(buffer->tensor());
-      own.push_back(*std::move(buffer));
-      continue;
-    }
-    auto input = std::find_if(shared_.begin(), shared_.end(), [&placed](const JudgeBuffer& buffer) {
-      return buffer.role == v1::internal::INPUT && buffer.name == placed.name();
-    });
-    if (input == shared_.end() || input->placement.bytes != placed.bytes()) {
-      return base::Internal(StrCat("judge: the two plans disagree about input ", base::Quote(placed.name())));
-    }
-    SOLSTICE_ASSIGN_OR_RETURN(base::UniqueFd handle, input->buffer->Export(device::Access::kReadOnly));
-    SOLSTICE_ASSIGN_OR_RETURN(
-        std::unique_ptr<device::Buffer> view,
-        device_->Import(std::move(handle), input->placement.mapped_bytes, device::Access::kReadOnly,
-                        {input->name, input->placement.offset, input->placement.bytes, "input"}));
-    tensors.push_back(view->address() + static_cast<device::Address>(input->placement.offset));
-    imported.push_back(std::move(view));
+StatusOr<Answer> Judge::ShareClearBuffer() {
+  if (clear_ == nullptr) {
+    const int64_t granularity = device_->granularity();
+    // Twice the cache, so that nothing of what was there before survives being read past.
+    const int64_t wanted = 2 * std::max<int64_t>(device_->properties().l2_bytes(), granularity);
+    const int64_t bytes = (wanted + granularity - 1) / granularity * granularity;
+    auto clear = std::make_unique<Mapping>();
+    clear->handle = next_handle_++;
+    SOLSTICE_ASSIGN_OR_RETURN(clear->buffer, device_->Allocate(bytes, {"clear", 0, bytes, "input"}));
+    SOLSTICE_ASSIGN_OR_RETURN(clear->descriptor, clear->buffer->Export(device::Access::kReadOnly));
+    SOLSTICE_RETURN_IF_ERROR(bulk_->FillRandom(base::RandomU64(), 0, clear->buffer->address(), bytes));
+    SOLSTICE_RETURN_IF_ERROR(bulk_->Finish());
+    clear_ = std::move(clear);
   }
-  device::RunLimits limits;
-  limits.timeout = TimeoutFrom(prepare.timeout_s(), kReferenceTimeoutS);
-  SOLSTICE_ASSIGN_OR_RETURN(RunOutcome outcome, exec::RunPlan(*device_, *module, bound.plan, tensors, limits));
-  if (outcome.kind() != RunOutcome::OK) {
-    std::string reason = outcome.reason().empty() ? outcome.fault().message() : outcome.reason();
-    own.clear();
-    imported.clear();
-    SOLSTICE_RETURN_IF_ERROR(ResetDevice());
-    if (outcome.kind() == RunOutcome::NEEDS_DEVICE) {
-      return Refusal{v1::NEEDS_DEVICE, StrCat("the definition's reference needs a GPU: ", reason), "run it on a GPU"};
-    }
-    return invalid(StrCat("failed: ", reason));
-  }
-  for (const JudgeBuffer& buffer : own) {
-    SOLSTICE_ASSIGN_OR_RETURN(Refusal damage, CheckBuffer(buffer));
-    if (damage.refused()) return invalid(StrCat("writes where it must not: ", damage.reason));
-  }
-  return KeepExpected(prepare, own);
-}
-
-StatusOr<Judge::Refusal> Judge::KeepExpected(const v1::internal::Prepare& prepare,
-                                             const std::vector<JudgeBuffer>& outputs) {
-  SOLSTICE_ASSIGN_OR_RETURN(std::vector<v1::NamedInt> axes,
-                            catalog::ResolveAxes(prepare.definition(), prepare.workload()));
-  for (const JudgeBuffer& buffer : outputs) {
-    if (buffer.role != v1::internal::OUTPUT) continue;
-    const v1::Tensor* tensor = FindTensor(prepare.definition().outputs(), buffer.name);
-    if (tensor == nullptr) return base::Internal(StrCat("judge: the definition has no ", buffer.Name()));
-    Expected expected;
-    expected.tensor = *tensor;
-    SOLSTICE_ASSIGN_OR_RETURN(expected.shape, catalog::ResolveShape(*tensor, axes));
-    SOLSTICE_ASSIGN_OR_RETURN(expected.bytes, Content(buffer));
-    expected_[buffer.name] = std::move(expected);
-  }
-  return Refusal{};
-}
-
-StatusOr<Judge::Refusal> Judge::CheckBuffer(const JudgeBuffer& buffer) {
-  SOLSTICE_ASSIGN_OR_RETURN(exec::GuardDamage damage, exec::CheckGuards(*device_, buffer.buffer->address(),
-                                                                        buffer.placement, Fill(), buffer.stream));
-  if (damage.any()) {
-    return Refusal{v1::RUNTIME_ERROR, StrCat("guard damaged: ", damage.Describe(buffer.Name())),
-                   "check the kernel's index bounds against the tensor's size"};
-  }
-  return Refusal{};
-}
-
-StatusOr<Answer> Judge::Verify() {
-  if (!prepared_) return base::FailedPrecondition("judge: nothing is prepared");
-  base::Stopwatch watch;
   Answer answer;
-  v1::internal::Verified* verified = answer.reply.mutable_verified();
-  verified->set_verdict(v1::PASSED);
-  auto note = [verified](v1::Verdict verdict, const std::string& reason, const std::string& mend) {
-    if (verify::Severity(verdict) <= verify::Severity(verified->verdict())) return;
-    verified->set_verdict(verdict);
-    verified->set_reason(reason);
-    verified->set_mend(mend);
-  };
-  for (const JudgeBuffer& buffer : shared_) {
-    SOLSTICE_ASSIGN_OR_RETURN(Refusal damage, CheckBuffer(buffer));
-    if (damage.refused()) note(damage.verdict, damage.reason, damage.mend);
-    if (buffer.role == v1::internal::SCRATCH) continue;
-    SOLSTICE_ASSIGN_OR_RETURN(std::string content, Content(buffer));
-    if (buffer.role == v1::internal::INPUT) {
-      if (base::Sha256(content) != buffer.digest) {
-        note(v1::RUNTIME_ERROR, StrCat(buffer.Name(), " was written"), "inputs are read-only: copy to scratch first");
-      }
-      continue;
-    }
-    auto expected = expected_.find(buffer.name);
-    if (expected == expected_.end()) return base::Internal(StrCat("judge: no reference for ", buffer.Name()));
-    verify::TensorComparison comparison = verify::CompareTensor(
-        expected->second.tensor, expected->second.shape, tolerance_, Bytes(content), Bytes(expected->second.bytes));
-    comparison.numbers.set_name(buffer.name);
-    note(comparison.verdict, comparison.reason, comparison.mend);
-    *verified->add_outputs() = std::move(comparison.numbers);
-  }
-  Release();
-  verified->set_milliseconds(watch.milliseconds());
+  v1::internal::BufferPlacement* placed = answer.reply.mutable_clear_buffer()->mutable_buffer();
+  placed->set_role(v1::internal::INPUT);
+  placed->set_name("clear");
+  placed->set_bytes(clear_->buffer->bytes());
+  placed->set_mapped_bytes(clear_->buffer->bytes());
+  placed->set_handle(clear_->handle);
+  SOLSTICE_ASSIGN_OR_RETURN(base::UniqueFd descriptor, Duplicate(clear_->descriptor));
+  answer.descriptors.push_back(std::move(descriptor));
   return answer;
 }
 

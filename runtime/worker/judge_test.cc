@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <set>
+
 #include "runtime/base/strings.h"
 #include "runtime/device/emulator/emulator.h"
 #include "runtime/worker/devices.h"
@@ -25,7 +27,7 @@ using v1::internal::WorkerRequest;
 class JudgeTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto judge = Judge::Create([] { return OpenDevice(v1::EMULATOR, 0); });
+    auto judge = Judge::Create([]() -> StatusOr<std::unique_ptr<device::Device>> { return device::MakeEmulator(); });
     ASSERT_TRUE(judge.ok()) << judge.status();
     judge_ = *std::move(judge);
     runner_ = std::make_unique<Runner>(device::MakeEmulator());
@@ -54,9 +56,14 @@ class JudgeTest : public testing::Test {
     auto loaded = runner_->Handle(request, {});
     EXPECT_TRUE(loaded.ok()) << loaded.status();
     request.Clear();
-    *request.mutable_run()->mutable_plan() = prepared.plan();
+    FillRun(prepared, request.mutable_run());
+    request.mutable_run()->clear_described();
     std::vector<base::UniqueFd> copies;
-    for (const base::UniqueFd& fd : descriptors_) copies.emplace_back(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+    for (int i = 0; i < prepared.described_size(); ++i) {
+      if (!sent_.insert(prepared.described(i)).second) continue;
+      request.mutable_run()->add_described(prepared.described(i));
+      copies.emplace_back(fcntl(descriptors_[static_cast<size_t>(i)].get(), F_DUPFD_CLOEXEC, 0));
+    }
     auto answer = runner_->Handle(request, std::move(copies));
     EXPECT_TRUE(answer.ok()) << answer.status();
     if (!answer.ok()) return {};
@@ -72,7 +79,7 @@ class JudgeTest : public testing::Test {
   }
   // Flips a byte of buffer `index` at `at` from its tensor's start, behind everyone's back.
   void Damage(const Prepared& prepared, int index, int64_t at) {
-    off_t place = prepared.plan().buffers(index).offset() + at;
+    off_t place = prepared.slots(0).buffers(index).offset() + at;
     char byte;
     ASSERT_EQ(pread(descriptors_[static_cast<size_t>(index)].get(), &byte, 1, place), 1);
     byte = static_cast<char>(byte ^ 1);
@@ -82,6 +89,7 @@ class JudgeTest : public testing::Test {
   std::unique_ptr<Judge> judge_;
   std::unique_ptr<Runner> runner_;
   std::vector<base::UniqueFd> descriptors_;
+  std::set<int64_t> sent_;  // handles that the runner has
 };
 
 TEST_F(JudgeTest, RightAnswerPasses) {
@@ -94,7 +102,8 @@ TEST_F(JudgeTest, RightAnswerPasses) {
     ASSERT_EQ(prepared.plan().buffers_size(), 2);
     ASSERT_EQ(descriptors_.size(), 2u);
     EXPECT_EQ(prepared.plan().buffers(0).bytes(), 4000);
-    EXPECT_GE(prepared.plan().buffers(0).offset(), 256);
+    ASSERT_EQ(prepared.slots_size(), 1);
+    EXPECT_GE(prepared.slots(0).buffers(0).offset(), 256);
     RunOutcome outcome = Run(AffinePtx(), prepared);
     ASSERT_EQ(outcome.kind(), RunOutcome::OK) << outcome.DebugString();
     Verified verified = Verify();
@@ -152,7 +161,7 @@ TEST_F(JudgeTest, InputsAreExportedReadOnly) {
   LoadReference(AffinePtx());
   Prepared prepared = Prepare(AffinePrepare(1000));
   char byte = 0;
-  EXPECT_LT(pwrite(descriptors_[0].get(), &byte, 1, prepared.plan().buffers(0).offset()), 0);
+  EXPECT_LT(pwrite(descriptors_[0].get(), &byte, 1, prepared.slots(0).buffers(0).offset()), 0);
 }
 
 TEST_F(JudgeTest, WritesByKernelsFault) {
@@ -235,7 +244,7 @@ TEST_F(JudgeTest, RunnerChecksWhatItIsSent) {
   LoadReference(AffinePtx());
   Prepared prepared = Prepare(AffinePrepare(1000));
   WorkerRequest request;
-  *request.mutable_run()->mutable_plan() = prepared.plan();
+  FillRun(prepared, request.mutable_run());
   EXPECT_EQ(runner_->Handle(request, {}).status().code(), absl::StatusCode::kInvalidArgument) << "no descriptors";
   auto copies = [this] {
     std::vector<base::UniqueFd> made;
@@ -243,27 +252,104 @@ TEST_F(JudgeTest, RunnerChecksWhatItIsSent) {
     return made;
   };
   EXPECT_EQ(runner_->Handle(request, copies()).status().code(), absl::StatusCode::kFailedPrecondition) << "not loaded";
-  WorkerRequest load;
-  *load.mutable_load() = ProgramOf(AffinePtx());
-  ASSERT_TRUE(runner_->Handle(load, {}).ok());
+  // What one refused request has mapped must not hide what the next one is refused for.
+  auto handle = [this](const WorkerRequest& asked, std::vector<base::UniqueFd> fds) {
+    runner_ = std::make_unique<Runner>(device::MakeEmulator());
+    WorkerRequest load;
+    *load.mutable_load() = ProgramOf(AffinePtx());
+    EXPECT_TRUE(runner_->Handle(load, {}).ok());
+    return runner_->Handle(asked, std::move(fds)).status();
+  };
   for (int64_t offset : {int64_t{-256}, int64_t{1}, int64_t{1} << 40}) {
-    request.mutable_run()->mutable_plan()->mutable_buffers(1)->set_offset(offset);
-    EXPECT_EQ(runner_->Handle(request, copies()).status().code(), absl::StatusCode::kInvalidArgument) << offset;
+    request.mutable_run()->mutable_slot()->mutable_buffers(1)->set_offset(offset);
+    EXPECT_EQ(handle(request, copies()).code(), absl::StatusCode::kInvalidArgument) << offset;
   }
-  *request.mutable_run()->mutable_plan() = prepared.plan();
+  FillRun(prepared, request.mutable_run());
   // Claims more memory than the descriptor has.
-  request.mutable_run()->mutable_plan()->mutable_buffers(1)->set_mapped_bytes(int64_t{1} << 30);
-  EXPECT_FALSE(runner_->Handle(request, copies()).ok());
+  request.mutable_run()->mutable_slot()->mutable_buffers(1)->set_mapped_bytes(int64_t{1} << 30);
+  EXPECT_FALSE(handle(request, copies()).ok());
   // A pipe instead of memory.
-  *request.mutable_run()->mutable_plan() = prepared.plan();
+  FillRun(prepared, request.mutable_run());
   auto wrong = copies();
   int pipe_fds[2];
   ASSERT_EQ(pipe(pipe_fds), 0);
   close(pipe_fds[1]);
   wrong[0] = base::UniqueFd(pipe_fds[0]);
-  EXPECT_FALSE(runner_->Handle(request, std::move(wrong)).ok());
+  EXPECT_FALSE(handle(request, std::move(wrong)).ok());
+  EXPECT_TRUE(handle(request, copies()).ok());
+  EXPECT_EQ(runner_->Handle(request, copies()).status().code(), absl::StatusCode::kInvalidArgument) << "mapped already";
   request.mutable_compile();
   EXPECT_EQ(runner_->Handle(request, {}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(JudgeTest, RunnerKeepsWhatItHasUntilItIsTold) {
+  LoadReference(AffinePtx());
+  Prepared prepared = Prepare(AffinePrepare(1000));
+  ASSERT_EQ(Run(AffinePtx(), prepared).kind(), RunOutcome::OK);
+  WorkerRequest request;
+  FillRun(prepared, request.mutable_run());
+  request.mutable_run()->clear_described();
+  auto again = runner_->Handle(request, {});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->reply.outcome().kind(), RunOutcome::OK);
+  // Mapped read-only, it does not become an output.
+  request.mutable_run()->mutable_plan()->mutable_buffers(0)->set_role(v1::internal::OUTPUT);
+  request.mutable_run()->mutable_slot()->mutable_buffers(0)->set_role(v1::internal::OUTPUT);
+  EXPECT_EQ(runner_->Handle(request, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  FillRun(prepared, request.mutable_run());
+  request.mutable_run()->clear_described();
+  request.mutable_run()->add_forget(prepared.slots(0).buffers(1).handle());
+  EXPECT_EQ(runner_->Handle(request, {}).status().code(), absl::StatusCode::kInvalidArgument) << "forgotten";
+}
+
+TEST_F(JudgeTest, SlotsHaveContentOfTheirOwnAndAreCheckedEach) {
+  LoadReference(AffinePtx());
+  v1::internal::Prepare prepare = AffinePrepare(1000);
+  prepare.set_slots(4);
+  prepare.set_defer_reference(true);
+  Prepared prepared = Prepare(prepare);
+  ASSERT_EQ(prepared.slots_size(), 4);
+  ASSERT_EQ(descriptors_.size(), 8u);
+  std::set<std::string> contents;
+  for (int slot = 0; slot < 4; ++slot) {
+    const auto& input = prepared.slots(slot).buffers(0);
+    std::string content(static_cast<size_t>(input.bytes()), '\0');
+    ASSERT_EQ(pread(descriptors_[static_cast<size_t>(2 * slot)].get(), content.data(), content.size(), input.offset()),
+              input.bytes());
+    contents.insert(content);
+  }
+  EXPECT_EQ(contents.size(), 4u);
+  auto run_slot = [&](int slot, const std::string& ptx) {
+    Prepared one = prepared;
+    one.clear_slots();
+    *one.add_slots() = prepared.slots(slot);
+    return Run(ptx, one).kind();
+  };
+  for (int slot = 0; slot < 4; ++slot) ASSERT_EQ(run_slot(slot, AffinePtx()), RunOutcome::OK);
+  WorkerRequest request;
+  request.mutable_verify()->add_compare(3);
+  request.mutable_verify()->add_compare(1);
+  auto verified = judge_->Handle(request);
+  ASSERT_TRUE(verified.ok()) << verified.status();
+  EXPECT_EQ(verified->reply.verified().verdict(), v1::PASSED) << verified->reply.verified().reason();
+  // One slot left as it was prepared, though it is not among those compared.
+  prepared = Prepare(prepare);
+  for (int slot = 0; slot < 3; ++slot) ASSERT_EQ(run_slot(slot, AffinePtx()), RunOutcome::OK);
+  request.mutable_verify()->clear_compare();
+  request.mutable_verify()->add_compare(0);
+  verified = judge_->Handle(request);
+  ASSERT_TRUE(verified.ok()) << verified.status();
+  EXPECT_EQ(verified->reply.verified().verdict(), v1::REWARD_HACK);
+  EXPECT_THAT(verified->reply.verified().reason(), HasSubstr("unwritten"));
+  // A wrong answer in one that is compared.
+  prepared = Prepare(prepare);
+  for (int slot = 0; slot < 4; ++slot) {
+    ASSERT_EQ(run_slot(slot, AffinePtx(slot == 2 ? "0f40400000" : "0f40000000")), RunOutcome::OK);
+  }
+  request.mutable_verify()->set_compare(0, 2);
+  verified = judge_->Handle(request);
+  ASSERT_TRUE(verified.ok()) << verified.status();
+  EXPECT_EQ(verified->reply.verified().verdict(), v1::INCORRECT_NUMERICAL);
 }
 
 TEST_F(JudgeTest, RunnerDeadline) {
@@ -272,7 +358,7 @@ TEST_F(JudgeTest, RunnerDeadline) {
   WorkerRequest request;
   *request.mutable_load() = ProgramOf(AffinePtx("0f40000000", "$L_again: bra $L_again;\n"));
   ASSERT_TRUE(runner_->Handle(request, {}).ok());
-  *request.mutable_run()->mutable_plan() = prepared.plan();
+  FillRun(prepared, request.mutable_run());
   request.mutable_run()->set_timeout_s(0.2);
   auto answer = runner_->Handle(request, std::move(descriptors_));
   ASSERT_TRUE(answer.ok()) << answer.status();

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "runtime/base/strings.h"
+#include "runtime/bulk/bulk.h"
 #include "runtime/exec/exec.h"
 #include "runtime/worker/device_load.h"
 #include "runtime/worker/devices.h"
@@ -15,10 +16,27 @@ namespace solstice::worker {
 namespace {
 
 using base::StrCat;
+using v1::internal::BoundPlan;
 using v1::internal::RunOutcome;
 
 constexpr size_t kMaxPrograms = 64;
 constexpr double kDefaultTimeoutS = 10;
+constexpr std::chrono::milliseconds kMostWarmUp(400);
+// An H200 writes so much back in a quarter of a microsecond.
+constexpr int64_t kFewDirtyBytes = 1 << 20;
+
+RunOutcome OutOfMemory(const Status& status) {
+  RunOutcome outcome;
+  outcome.set_kind(RunOutcome::OUT_OF_MEMORY);
+  outcome.set_reason(base::MessageOf(status));
+  return outcome;
+}
+
+RunOutcome Fine() {
+  RunOutcome outcome;
+  outcome.set_kind(RunOutcome::OK);
+  return outcome;
+}
 
 }  // namespace
 
@@ -40,51 +58,191 @@ StatusOr<Answer> Runner::Load(const v1::internal::LoadProgram& program) {
     return answer;
   }
   modules_[program.program()] = std::move(loaded.module);
+  for (const v1::Kernel& kernel : program.kernels()) {
+    int64_t& bytes = static_shared_bytes_[kernel.name()];
+    bytes = std::max(bytes, kernel.static_shared_bytes());
+  }
   answer.reply.set_loaded(true);
   return answer;
 }
 
-StatusOr<RunOutcome> Runner::Run(const v1::internal::Run& run, std::vector<base::UniqueFd> descriptors) {
-  const v1::internal::BoundPlan& plan = run.plan();
-  SOLSTICE_RETURN_IF_ERROR(exec::CheckPlan(plan));
-  if (descriptors.size() != static_cast<size_t>(plan.buffers_size())) {
+StatusOr<const device::Module*> Runner::Find(int program) const {
+  auto module = modules_.find(program);
+  if (module == modules_.end()) {
+    return base::FailedPrecondition(StrCat("runner: program ", program, " is not loaded"));
+  }
+  return module->second.get();
+}
+
+template <typename Request>
+StatusOr<Runner::Descriptors> Runner::TakeDescriptors(const Request& request, std::vector<base::UniqueFd> descriptors) {
+  if (descriptors.size() != static_cast<size_t>(request.described_size())) {
     return base::InvalidArgument(
-        StrCat("runner: ", plan.buffers_size(), " buffers, ", descriptors.size(), " descriptors"));
+        StrCat("runner: ", request.described_size(), " handles, ", descriptors.size(), " descriptors"));
   }
-  auto module = modules_.find(plan.program());
-  if (module == modules_.end())
-    return base::FailedPrecondition(StrCat("runner: program ", plan.program(), " is not loaded"));
-  std::vector<std::unique_ptr<device::Buffer>> buffers;
-  std::vector<device::Address> tensors;
-  for (int i = 0; i < plan.buffers_size(); ++i) {
-    const v1::internal::BufferPlacement& placed = plan.buffers(i);
-    SOLSTICE_ASSIGN_OR_RETURN(exec::Placement placement, exec::CheckPlacement(placed, device_->granularity()));
-    device::Access access =
-        placed.role() == v1::internal::INPUT ? device::Access::kReadOnly : device::Access::kReadWrite;
-    auto buffer = device_->Import(
-        std::move(descriptors[static_cast<size_t>(i)]), placement.mapped_bytes, access,
-        {placed.name(), placement.offset, placement.bytes, base::Lower(v1::internal::BufferRole_Name(placed.role()))});
-    if (absl::IsResourceExhausted(buffer.status())) {
-      RunOutcome outcome;
-      outcome.set_kind(RunOutcome::OUT_OF_MEMORY);
-      outcome.set_reason(base::MessageOf(buffer.status()));
-      return outcome;
+  for (int64_t handle : request.forget()) imported_.erase(handle);
+  Descriptors by_handle;
+  for (int i = 0; i < request.described_size(); ++i) {
+    if (imported_.count(request.described(i)) > 0) {
+      return base::InvalidArgument(StrCat("runner: handle ", request.described(i), " is mapped already"));
     }
-    if (!buffer.ok()) return base::Annotate(buffer.status(), StrCat("buffer ", base::Quote(placed.name())));
-    tensors.push_back((*buffer)->address() + static_cast<device::Address>(placement.offset));
-    buffers.push_back(*std::move(buffer));
+    by_handle[request.described(i)] = std::move(descriptors[static_cast<size_t>(i)]);
   }
+  return by_handle;
+}
+
+StatusOr<device::Address> Runner::Map(const v1::internal::BufferPlacement& placed, Descriptors* descriptors) {
+  SOLSTICE_ASSIGN_OR_RETURN(exec::Placement placement, exec::CheckPlacement(placed, device_->granularity()));
+  const auto access = placed.role() == v1::internal::INPUT ? device::Access::kReadOnly : device::Access::kReadWrite;
+  if (imported_.count(placed.handle()) == 0) {
+    auto fresh = descriptors->find(placed.handle());
+    if (fresh == descriptors->end() || !fresh->second.valid()) {
+      return base::InvalidArgument(StrCat("runner: no descriptor came for handle ", placed.handle()));
+    }
+    Imported imported;
+    imported.access = access;
+    SOLSTICE_ASSIGN_OR_RETURN(imported.buffer,
+                              device_->Import(std::move(fresh->second), placement.mapped_bytes, access,
+                                              {placed.name(), placement.offset, placement.bytes,
+                                               base::Lower(v1::internal::BufferRole_Name(placed.role()))}));
+    imported_[placed.handle()] = std::move(imported);
+  }
+  const Imported& imported = imported_[placed.handle()];
+  if (imported.access != access || imported.buffer->bytes() != placement.mapped_bytes) {
+    return base::InvalidArgument(StrCat("runner: handle ", placed.handle(), " is mapped otherwise"));
+  }
+  return imported.buffer->address() + static_cast<device::Address>(placement.offset);
+}
+
+StatusOr<std::vector<device::Address>> Runner::MapSlot(const BoundPlan& plan, const v1::internal::Slot& slot,
+                                                       Descriptors* descriptors) {
+  if (slot.buffers_size() != plan.buffers_size()) {
+    return base::InvalidArgument(StrCat("runner: ", plan.buffers_size(), " buffers, ", slot.buffers_size(), " placed"));
+  }
+  std::vector<device::Address> tensors;
+  for (int i = 0; i < slot.buffers_size(); ++i) {
+    const v1::internal::BufferPlacement& placed = slot.buffers(i);
+    if (placed.bytes() != plan.buffers(i).bytes() || placed.role() != plan.buffers(i).role()) {
+      return base::InvalidArgument(StrCat("runner: buffer ", base::Quote(placed.name()), " is not the plan's"));
+    }
+    auto address = Map(placed, descriptors);
+    if (!address.ok()) return base::Annotate(address.status(), StrCat("buffer ", base::Quote(placed.name())));
+    tensors.push_back(*address);
+  }
+  return tensors;
+}
+
+StatusOr<RunOutcome> Runner::Run(const v1::internal::Run& run, std::vector<base::UniqueFd> descriptors) {
+  const BoundPlan& plan = run.plan();
+  SOLSTICE_RETURN_IF_ERROR(exec::CheckPlan(plan));
+  SOLSTICE_ASSIGN_OR_RETURN(Descriptors fresh, TakeDescriptors(run, std::move(descriptors)));
+  SOLSTICE_ASSIGN_OR_RETURN(const device::Module* module, Find(plan.program()));
+  auto tensors = MapSlot(plan, run.slot(), &fresh);
+  if (absl::IsResourceExhausted(tensors.status())) return OutOfMemory(tensors.status());
+  if (!tensors.ok()) return tensors.status();
   device::RunLimits limits;
   limits.timeout = TimeoutFrom(run.timeout_s(), kDefaultTimeoutS);
   limits.instruction_budget = run.instruction_budget() > 0 ? run.instruction_budget() : 0;
-  return exec::RunPlan(*device_, *module->second, plan, tensors, limits);
+  return exec::RunPlan(*device_, *module, plan, *tensors, limits);
+}
+
+StatusOr<RunOutcome> Runner::Arm(const v1::internal::Batch& request, std::vector<base::UniqueFd> descriptors) {
+  const BoundPlan& plan = request.plan();
+  SOLSTICE_RETURN_IF_ERROR(exec::CheckPlan(plan));
+  if (request.slots_size() == 0 || request.slots_size() > device_->BatchCapacity()) {
+    return base::InvalidArgument(StrCat("runner: a batch of ", request.slots_size(), " slots"));
+  }
+  if (request.decoys() < 0 || request.decoys() > timing::kDecoys) {
+    return base::InvalidArgument(StrCat("runner: ", request.decoys(), " decoys"));
+  }
+  SOLSTICE_ASSIGN_OR_RETURN(Descriptors fresh, TakeDescriptors(request, std::move(descriptors)));
+  SOLSTICE_ASSIGN_OR_RETURN(const device::Module* trusted, Find(kTrustedKernels));
+  SOLSTICE_ASSIGN_OR_RETURN(const device::Module* module, Find(plan.program()));
+  SOLSTICE_ASSIGN_OR_RETURN(device::Address clear, Map(request.clear(), &fresh));
+  std::vector<std::vector<device::Address>> tensors;
+  for (const v1::internal::Slot& slot : request.slots()) {
+    auto mapped = MapSlot(plan, slot, &fresh);
+    if (absl::IsResourceExhausted(mapped.status())) return OutOfMemory(mapped.status());
+    if (!mapped.ok()) return mapped.status();
+    tensors.push_back(*std::move(mapped));
+  }
+  Armed armed;
+  armed.batch.shape = {request.decoys(), request.slots_size()};
+  armed.batch.timer = request.timer();
+  armed.batch.trusted = trusted;
+  armed.batch.clear = bulk::ClearLaunch(clear, request.clear().bytes(), device_->properties());
+  armed.limits.timeout = TimeoutFrom(request.timeout_s(), kDefaultTimeoutS);
+  if (!warm_) SOLSTICE_RETURN_IF_ERROR(timing::WarmUp(*device_, armed.batch, kMostWarmUp));
+  warm_ = true;
+  SOLSTICE_RETURN_IF_ERROR(timing::EnqueueBatch(*device_, armed.batch, [&](int slot) {
+    if (request.calibrate()) return EnqueueCalibration(request, *trusted, tensors[static_cast<size_t>(slot)]);
+    return exec::EnqueuePlan(*device_, *module, plan, tensors[static_cast<size_t>(slot)]);
+  }));
+  armed_ = std::move(armed);
+  return Fine();
+}
+
+Status Runner::EnqueueCalibration(const v1::internal::Batch& request, const device::Module& trusted,
+                                  const std::vector<device::Address>& tensors) {
+  // Dirty lines of the cache, which the next clearing writes back. Few of them cost nothing that can be measured, and a
+  // small memset is no kernel: the kernel after it would bear what the plan's first one does not.
+  int64_t scratch = request.calibrate_scratch_bytes();
+  for (int i = 0; i < request.plan().buffers_size(); ++i) {
+    const v1::internal::BufferPlacement& buffer = request.plan().buffers(i);
+    int64_t bytes = buffer.role() == v1::internal::OUTPUT ? buffer.bytes() : 0;
+    if (buffer.role() == v1::internal::SCRATCH) {
+      bytes = std::clamp<int64_t>(scratch, 0, buffer.bytes());
+      scratch -= bytes;
+    }
+    if (bytes < kFewDirtyBytes) continue;
+    SOLSTICE_RETURN_IF_ERROR(device_->EnqueueMemset(tensors[static_cast<size_t>(i)], 0, bytes));
+  }
+  // How a multiprocessor divides its memory between cache and shared memory, which it takes time to change.
+  for (const v1::internal::BoundOperation& operation : request.plan().operations()) {
+    if (!operation.has_launch()) continue;
+    device::LaunchParameters launch = bulk::EmptyLaunch();
+    auto fixed = static_shared_bytes_.find(operation.launch().entry());
+    launch.dynamic_shared_bytes =
+        operation.launch().dynamic_shared_bytes() + (fixed == static_shared_bytes_.end() ? 0 : fixed->second);
+    SOLSTICE_RETURN_IF_ERROR(device_->EnqueueLaunch(trusted, launch));
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<RunOutcome> Runner::Go() {
+  if (!armed_.has_value() || armed_->ran) return base::FailedPrecondition("runner: no batch is armed");
+  armed_->ran = true;
+  return device_->Synchronize(armed_->limits);
+}
+
+StatusOr<v1::internal::Times> Runner::Collect() {
+  if (!armed_.has_value() || !armed_->ran) return base::FailedPrecondition("runner: no batch was run");
+  const timing::Batch batch = std::exchange(armed_, std::nullopt)->batch;
+  return timing::TakeTimes(*device_, batch);
 }
 
 StatusOr<Answer> Runner::Handle(const v1::internal::WorkerRequest& request, std::vector<base::UniqueFd> descriptors) {
-  if (request.has_load()) return Load(request.load());
-  if (!request.has_run()) return base::InvalidArgument("the runner only loads and runs");
-  SOLSTICE_ASSIGN_OR_RETURN(RunOutcome outcome, Run(request.run(), std::move(descriptors)));
   Answer answer;
+  if (request.has_load()) return Load(request.load());
+  if (request.has_collect()) {
+    SOLSTICE_ASSIGN_OR_RETURN(*answer.reply.mutable_times(), Collect());
+    return answer;
+  }
+  RunOutcome outcome;
+  if (request.has_run()) {
+    SOLSTICE_ASSIGN_OR_RETURN(outcome, Run(request.run(), std::move(descriptors)));
+  } else if (request.has_batch()) {
+    SOLSTICE_ASSIGN_OR_RETURN(outcome, Arm(request.batch(), std::move(descriptors)));
+    if (outcome.kind() == RunOutcome::OK) {
+      answer.reply.set_armed(true);
+      answer.prompt = true;
+      return answer;
+    }
+  } else if (request.has_go()) {
+    SOLSTICE_ASSIGN_OR_RETURN(outcome, Go());
+  } else {
+    return base::InvalidArgument("the runner only loads, runs and times");
+  }
   answer.last = outcome.kind() != RunOutcome::OK;
   *answer.reply.mutable_outcome() = std::move(outcome);
   return answer;
@@ -92,7 +250,7 @@ StatusOr<Answer> Runner::Handle(const v1::internal::WorkerRequest& request, std:
 
 int RunnerMain(int argc, char** argv) {
   HardenProcess();
-  auto device = OpenDevice(argc, argv);
+  auto device = OpenDevice(argc, argv, DeviceUse::kRunner);
   if (!device.ok()) {
     std::fprintf(stderr, "runner: %s\n", base::MessageOf(device.status()).c_str());
     return 1;
@@ -101,7 +259,8 @@ int RunnerMain(int argc, char** argv) {
   sandbox::Channel channel{base::UniqueFd(kChannelFd)};
   v1::internal::Hello hello;
   hello.set_pid(::getpid());
-  *hello.mutable_device() = runner.properties();
+  *hello.mutable_device() = runner.device().properties();
+  DescribeDevice(runner.device(), &hello);
   int code = Serve(channel, std::move(hello), [&runner](const auto& request, std::vector<base::UniqueFd> descriptors) {
     return runner.Handle(request, std::move(descriptors));
   });

@@ -1,5 +1,6 @@
 // The three workers and how a server starts them. `solstice-worker compile|judge|run` are the programs; each finds its
-// channel at descriptor 3, sends Hello, then answers WorkerRequests in order, echoing sequence and nonce.
+// channel at descriptor 3, sends Hello, then answers WorkerRequests in order, echoing sequence and nonce. A fourth,
+// `solstice-worker probe`, sends what it found on the host in Hello's place and ends.
 #pragma once
 
 #include <chrono>
@@ -14,12 +15,16 @@
 
 namespace solstice::worker {
 
-inline constexpr int kProtocolVersion = 1;
+inline constexpr int kProtocolVersion = 2;
+
+// LoadProgram.program of Solstice's own kernels (runtime/bulk).
+inline constexpr int kTrustedKernels = -1;
 
 // Entry points of the worker program; they return its exit code.
 int CompileMain(int argc, char** argv);
 int JudgeMain(int argc, char** argv);
 int RunnerMain(int argc, char** argv);
+int ProbeMain(int argc, char** argv);
 
 // Server side: a worker process and its conversation. Not thread-safe, Kill() apart.
 class Client {
@@ -58,14 +63,34 @@ struct Installation {
   std::string worker_program;  // path of solstice-worker
   std::string header_pack;     // runtime/compile/headers
   std::string toolkit_root;    // as compile::FindToolkit found it
+  std::string cupti_library;   // path beside the toolkit; empty: there is none
 };
 // The worker beside the running program; $SOLSTICE_HEADER_PACK, <program folder>/../share/solstice/headers or
 // runtime/compile/headers in a folder above the program; the toolkit as compile::FindToolkit. NOT_FOUND says what is
 // missing.
 StatusOr<Installation> FindInstallation();
 StatusOr<sandbox::JailSpec> CompilerJail(const Installation& installation, int slot);
-// FAILED_PRECONDITION for a device kind that this build cannot drive.
-StatusOr<sandbox::JailSpec> JudgeProcess(const Installation& installation, v1::DeviceKind kind, int ordinal);
-StatusOr<sandbox::JailSpec> RunnerJail(const Installation& installation, v1::DeviceKind kind, int ordinal, int slot);
+// One that takes a PrecompileHeaders first: it has a /tmp for the header. Its compiles are ABORTED where they should be
+// tried by one of the others.
+StatusOr<sandbox::JailSpec> HeaderCompilerJail(const Installation& installation, int slot);
+
+// One device of this host.
+struct DeviceId {
+  v1::DeviceKind kind = v1::EMULATOR;
+  int ordinal = 0;   // among the visible GPUs
+  std::string uuid;  // "GPU-..."; how a worker is told which one is its own
+};
+StatusOr<sandbox::JailSpec> JudgeProcess(const Installation& installation, const DeviceId& device);
+// `judge`: what the device's judge said; a GPU's runner gets the same driver, and of /dev only its own nodes.
+StatusOr<sandbox::JailSpec> RunnerJail(const Installation& installation, const DeviceId& device,
+                                       const v1::internal::Hello& judge, int slot);
+sandbox::JailSpec ProbeProcess(const Installation& installation);
+// Of this process's environment what decides how the driver is found and which GPUs it shows, for a trusted worker.
+std::vector<std::string> DriverEnvironment();
+
+// Looks at this host by a process of its own, which makes no context on any GPU: driver, GPUs, NVML, CUPTI. A host
+// without them is an answer; a Status says that the probe itself died or did not answer in time.
+StatusOr<v1::HostProbe> ProbeHost(sandbox::Spawner& spawner, const Installation& installation,
+                                  std::chrono::nanoseconds timeout);
 
 }  // namespace solstice::worker

@@ -55,8 +55,8 @@ class WorkerTest : public testing::Test {
     return client.ok() ? *std::move(client) : nullptr;
   }
   std::unique_ptr<Client> Compiler() { return Start(CompilerJail(installation_, 0)); }
-  std::unique_ptr<Client> Judge() { return Start(JudgeProcess(installation_, v1::EMULATOR, 0)); }
-  std::unique_ptr<Client> Runner() { return Start(RunnerJail(installation_, v1::EMULATOR, 0, 0)); }
+  std::unique_ptr<Client> Judge() { return Start(JudgeProcess(installation_, DeviceId{})); }
+  std::unique_ptr<Client> Runner() { return Start(RunnerJail(installation_, DeviceId{}, {}, 0)); }
 
   static WorkerRequest CompileRequest(const std::string& text, double time_s = 120) {
     WorkerRequest request;
@@ -88,10 +88,10 @@ class WorkerTest : public testing::Test {
     EXPECT_TRUE(reply.ok()) << reply.status();
     return reply.ok() ? *reply : WorkerReply();
   }
-  static StatusOr<WorkerReply> Run(Client& runner, const v1::internal::BoundPlan& plan,
+  static StatusOr<WorkerReply> Run(Client& runner, const v1::internal::Prepared& prepared,
                                    const std::vector<base::UniqueFd>& descriptors, double timeout_s) {
     WorkerRequest request;
-    *request.mutable_run()->mutable_plan() = plan;
+    FillRun(prepared, request.mutable_run());
     request.mutable_run()->set_timeout_s(timeout_s);
     std::vector<int> borrowed;
     for (const base::UniqueFd& fd : descriptors) borrowed.push_back(fd.get());
@@ -132,7 +132,7 @@ TEST_F(WorkerTest, CompileJudgeRun) {
     ASSERT_EQ(prepared->prepared().verdict(), v1::VERDICT_UNSPECIFIED) << prepared->prepared().reason();
     RecordProperty(StrCat("prepare_us_", variant), static_cast<int>(prepare_watch.milliseconds() * 1e3));
     base::Stopwatch run_watch;
-    auto outcome = Run(*runner, prepared->prepared().plan(), descriptors, 60);
+    auto outcome = Run(*runner, prepared->prepared(), descriptors, 60);
     ASSERT_TRUE(outcome.ok()) << outcome.status();
     EXPECT_EQ(outcome->outcome().kind(), RunOutcome::OK) << outcome->DebugString();
     RecordProperty(StrCat("run_us_", variant), static_cast<int>(run_watch.milliseconds() * 1e3));
@@ -218,20 +218,20 @@ class RunTest : public WorkerTest {
     *request.mutable_prepare() = AffinePrepare(1000);
     auto prepared = judge_->Call(request, {}, &descriptors_, seconds(120));
     ASSERT_TRUE(prepared.ok()) << prepared.status();
-    plan_ = prepared->prepared().plan();
+    prepared_ = prepared->prepared();
   }
   std::unique_ptr<Client> judge_, runner_;
   std::vector<base::UniqueFd> descriptors_;
-  v1::internal::BoundPlan plan_;
+  v1::internal::Prepared prepared_;
 };
 
 TEST_F(RunTest, EndlessKernelEndsAtItsDeadlineAndTheRunnerWithIt) {
   ASSERT_TRUE(Load(*runner_, ProgramOf(AffinePtx("0f40000000", "$L_again: bra $L_again;\n"))).loaded());
-  auto reply = Run(*runner_, plan_, descriptors_, 0.3);
+  auto reply = Run(*runner_, prepared_, descriptors_, 0.3);
   ASSERT_TRUE(reply.ok()) << reply.status();
   EXPECT_EQ(reply->outcome().kind(), RunOutcome::TIMEOUT);
   // The runner has spoken its last word.
-  auto next = Run(*runner_, plan_, descriptors_, 0.3);
+  auto next = Run(*runner_, prepared_, descriptors_, 0.3);
   EXPECT_EQ(next.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_FALSE(runner_->alive());
 }
@@ -242,7 +242,7 @@ TEST_F(RunTest, RunnerKilledWhileItRuns) {
     std::this_thread::sleep_for(milliseconds(100));
     runner_->Kill();
   });
-  auto reply = Run(*runner_, plan_, descriptors_, 100);
+  auto reply = Run(*runner_, prepared_, descriptors_, 100);
   killer.join();
   EXPECT_EQ(reply.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(base::MessageOf(reply.status()), HasSubstr("runner worker died: it was killed by signal 9"));
@@ -250,7 +250,7 @@ TEST_F(RunTest, RunnerKilledWhileItRuns) {
   auto fresh = Runner();
   ASSERT_NE(fresh, nullptr);
   ASSERT_TRUE(Load(*fresh, ProgramOf(AffinePtx())).loaded());
-  auto outcome = Run(*fresh, plan_, descriptors_, 60);
+  auto outcome = Run(*fresh, prepared_, descriptors_, 60);
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   EXPECT_EQ(outcome->outcome().kind(), RunOutcome::OK);
   WorkerRequest request;
@@ -262,7 +262,7 @@ TEST_F(RunTest, RunnerKilledWhileItRuns) {
 
 TEST_F(RunTest, FaultIsAnOutcome) {
   ASSERT_TRUE(Load(*runner_, ProgramOf(AffinePtx("0f40000000", "  st.global.f32 [%rd4+400000], %f2;\n"))).loaded());
-  auto reply = Run(*runner_, plan_, descriptors_, 60);
+  auto reply = Run(*runner_, prepared_, descriptors_, 60);
   ASSERT_TRUE(reply.ok()) << reply.status();
   EXPECT_EQ(reply->outcome().kind(), RunOutcome::FAULT);
   EXPECT_EQ(reply->outcome().fault().kind(), v1::internal::Fault::OUT_OF_BOUNDS);
@@ -273,12 +273,12 @@ TEST_F(RunTest, WrongRequestsAreErrorsNotDeaths) {
   request.mutable_verify();
   EXPECT_EQ(runner_->Call(request, {}, nullptr, seconds(60)).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(runner_->alive());
-  EXPECT_EQ(Run(*runner_, plan_, {}, 1).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Run(*runner_, prepared_, {}, 1).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(runner_->alive());
 }
 
 TEST_F(WorkerTest, WorkerThatCannotStartSaysWhy) {
-  auto spec = RunnerJail(installation_, v1::EMULATOR, 0, 0);
+  auto spec = RunnerJail(installation_, DeviceId{}, {}, 0);
   ASSERT_TRUE(spec.ok());
   spec->argv = {spec->argv[0], "run", "--device=toaster", "--ordinal=0"};
   auto client = Client::Start(*spawner_, *spec, seconds(60));
@@ -286,16 +286,36 @@ TEST_F(WorkerTest, WorkerThatCannotStartSaysWhy) {
   EXPECT_THAT(base::MessageOf(client.status()), HasSubstr("toaster"));
 }
 
-TEST_F(WorkerTest, DevicesThisBuildLacks) {
-  EXPECT_EQ(RunnerJail(installation_, v1::CUDA, 0, 0).status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(JudgeProcess(installation_, v1::CUDA, 0).status().code(), absl::StatusCode::kFailedPrecondition);
+TEST_F(WorkerTest, GpuRunnersGetTheirDriverAndTheirOwnNodes) {
+  v1::internal::Hello judge;
+  judge.add_device_libraries("/bin/sh");  // some file that is there
+  judge.add_device_libraries("/no/such/libcuda.so.1");
+  judge.add_device_nodes("/dev/null");
+  DeviceId gpu{v1::CUDA, 3, "GPU-1234"};
+  auto spec = RunnerJail(installation_, gpu, judge, 0);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_THAT(spec->argv, testing::Contains("--gpu=GPU-1234"));
+  EXPECT_THAT(spec->argv, testing::Contains("--driver=/no/such/libcuda.so.1"));
+  EXPECT_THAT(spec->devices, testing::ElementsAre("/dev/null"));
+  EXPECT_TRUE(spec->proc);
+  EXPECT_EQ(spec->limits.address_space_bytes, 0);
+  std::set<std::string> mounted;
+  for (const sandbox::Mount& mount : spec->mounts) mounted.insert(mount.destination);
+  EXPECT_EQ(mounted.count("/bin/sh"), 1u);
+  EXPECT_EQ(mounted.count("/no/such/libcuda.so.1"), 0u) << "a mount needs a source";
+}
+
+TEST_F(WorkerTest, GpuThatIsNotThereSaysSo) {
+  auto client = Client::Start(*spawner_, *JudgeProcess(installation_, {v1::CUDA, 0, "GPU-none"}), seconds(60));
+  EXPECT_EQ(client.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(base::MessageOf(client.status()), testing::AnyOf(HasSubstr("CUDA driver"), HasSubstr("cuda:0")));
 }
 
 TEST_F(WorkerTest, SlotsOfCompilersAndRunnersDiffer) {
   std::set<int> slots;
   for (int i = 0; i < 3; ++i) {
     slots.insert(CompilerJail(installation_, i)->slot);
-    slots.insert(RunnerJail(installation_, v1::EMULATOR, 0, i)->slot);
+    slots.insert(RunnerJail(installation_, DeviceId{}, {}, i)->slot);
   }
   EXPECT_EQ(slots.size(), 6u);
 }

@@ -115,4 +115,12 @@ inline v1::internal::Prepare AffinePrepare(int64_t n, const std::string& line = 
   return prepare;
 }
 
+// The first slot of what a judge prepared, all its descriptors fresh.
+inline void FillRun(const v1::internal::Prepared& prepared, v1::internal::Run* run) {
+  run->Clear();
+  *run->mutable_plan() = prepared.plan();
+  if (prepared.slots_size() > 0) *run->mutable_slot() = prepared.slots(0);
+  *run->mutable_described() = prepared.described();
+}
+
 }  // namespace solstice::worker

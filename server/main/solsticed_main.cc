@@ -43,7 +43,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->take_all()
       ->allow_extra_args(false);
   app.add_option("--reference-kernels", flags.reference_kernels, "Folder of the families' reference kernels");
-  app.add_option("--device", flags.devices, "emulator or cuda:N, repeated (every GPU, else the emulator)")
+  app.add_option("--device", flags.devices,
+                 "emulator, cuda (every GPU) or cuda:N, repeated (default: every GPU, else the emulator)")
       ->take_all()
       ->allow_extra_args(false);
   app.add_flag("--accept-inline-definitions", flags.accept_inline_definitions,

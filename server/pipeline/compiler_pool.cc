@@ -49,6 +49,7 @@ StatusOr<std::unique_ptr<CompilerPool>> CompilerPool::Start(sandbox::Spawner* sp
     base::MutexLock lock(pool->mutex_);
     pool->slots_.push_back(std::move(slot));
   }
+  pool->headers_ = std::make_unique<HeaderCompilers>(spawner, pool->installation_, size);
   return pool;
 }
 
@@ -91,13 +92,8 @@ void CompilerPool::Release(Slot* slot) {
   changed_.NotifyAll();
 }
 
-StatusOr<v1::internal::Program> CompilerPool::RunJob(Slot* slot, const v1::internal::ProgramSource& source) {
-  bool need_start = false;
-  {
-    base::MutexLock lock(mutex_);
-    need_start = slot->client == nullptr || !slot->client->alive();
-  }
-  if (need_start) SOLSTICE_RETURN_IF_ERROR(StartSlot(slot));
+StatusOr<v1::internal::Program> CompilerPool::CallCompiler(worker::Client& client,
+                                                           const v1::internal::ProgramSource& source) {
   v1::internal::WorkerRequest request;
   auto* job = request.mutable_compile();
   *job->mutable_source() = source;
@@ -107,15 +103,62 @@ StatusOr<v1::internal::Program> CompilerPool::RunJob(Slot* slot, const v1::inter
   job->mutable_limits()->set_log_bytes(kLogBytes);
   auto timeout =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(timeout_s_ + kGraceS));
-  auto reply = slot->client->Call(std::move(request), {}, nullptr, timeout);
-  if (!reply.ok()) {
+  SOLSTICE_ASSIGN_OR_RETURN(auto reply, client.Call(std::move(request), {}, nullptr, timeout));
+  if (!reply.has_program()) return base::Internal("the compiler answered with something else than a program");
+  return std::move(*reply.mutable_program());
+}
+
+StatusOr<v1::internal::Program> CompilerPool::RunPlainJob(Slot* slot, const v1::internal::ProgramSource& source) {
+  bool need_start = false;
+  {
+    base::MutexLock lock(mutex_);
+    need_start = slot->client == nullptr || !slot->client->alive();
+  }
+  if (need_start) SOLSTICE_RETURN_IF_ERROR(StartSlot(slot));
+  auto program = CallCompiler(*slot->client, source);
+  if (!program.ok()) {
     base::MutexLock lock(mutex_);
     slot->client.reset();
     if (slot->killed) return base::Cancelled("the evaluation was cancelled");
-    return reply.status();
   }
-  if (!reply->has_program()) return base::Internal("the compiler answered with something else than a program");
-  return reply->program();
+  return program;
+}
+
+StatusOr<v1::internal::Program> CompilerPool::RunHeaderJob(Slot* slot, const v1::internal::ProgramSource& source,
+                                                           const v1::internal::ProgramSource& headers) {
+  worker::Client* client = headers_->Acquire(headers);
+  if (client == nullptr) return base::NotFound("");
+  bool go_on = false;
+  {
+    base::MutexLock lock(mutex_);
+    go_on = !slot->killed && !shut_down_;
+    if (go_on) slot->borrowed = client;
+  }
+  StatusOr<v1::internal::Program> program = base::Cancelled("the evaluation was cancelled");
+  bool usable = true;
+  if (go_on) {
+    program = CallCompiler(*client, source);
+    base::MutexLock lock(mutex_);
+    slot->borrowed = nullptr;
+    usable = (program.ok() || absl::IsAborted(program.status())) && !slot->killed;
+    if (!program.ok() && slot->killed) program = base::Cancelled("the evaluation was cancelled");
+  }
+  headers_->Release(client, usable);
+  return program;
+}
+
+StatusOr<v1::internal::Program> CompilerPool::RunJob(Slot* slot, const v1::internal::ProgramSource& source) {
+  v1::internal::ProgramSource headers = compile::SharedHeaders(source);
+  if (headers.sources().empty()) return RunPlainJob(slot, source);
+  auto program = RunHeaderJob(slot, source, headers);
+  if (program.ok() || absl::IsCancelled(program.status())) return program;
+  if (!absl::IsNotFound(program.status()) && !absl::IsAborted(program.status())) {
+    spdlog::warn("a compiler with precompiled headers failed: {}", base::MessageOf(program.status()));
+  }
+  // The first of a kind waits for nothing: the header is made after it, for those that follow.
+  program = RunPlainJob(slot, source);
+  if (program.ok()) headers_->Request(headers);
+  return program;
 }
 
 StatusOr<CompilerPool::Compiled> CompilerPool::CompileUncached(const std::string& key, const std::string& owner,
@@ -172,7 +215,8 @@ void CompilerPool::Kill(const std::string& owner) {
   for (auto& slot : slots_) {
     if (slot->busy && slot->owner == owner) {
       slot->killed = true;
-      if (slot->client != nullptr) slot->client->Kill();
+      worker::Client* working = slot->borrowed != nullptr ? slot->borrowed : slot->client.get();
+      if (working != nullptr) working->Kill();
     }
   }
 }
@@ -180,7 +224,9 @@ void CompilerPool::Kill(const std::string& owner) {
 void CompilerPool::Shutdown() {
   base::MutexLock lock(mutex_);
   shut_down_ = true;
+  if (headers_ != nullptr) headers_->Shutdown();
   for (auto& slot : slots_) {
+    if (slot->borrowed != nullptr) slot->borrowed->Kill();
     if (slot->client != nullptr) slot->client->Kill();
   }
   changed_.NotifyAll();

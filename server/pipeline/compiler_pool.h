@@ -1,4 +1,5 @@
-// Compiler zygotes and the compile cache. Thread-safe.
+// Compiler zygotes and the compile cache. Sources that begin with costly headers go to a zygote that has precompiled
+// just these, once there is one (docs/compilation.md). Thread-safe.
 #pragma once
 
 #include <map>
@@ -11,6 +12,7 @@
 #include "runtime/base/status.h"
 #include "runtime/sandbox/spawner.h"
 #include "runtime/worker/worker.h"
+#include "server/pipeline/header_compilers.h"
 #include "server/store/store.h"
 #include "solstice/v1/worker.pb.h"
 
@@ -42,6 +44,7 @@ class CompilerPool {
   struct Slot {
     int index = 0;
     std::unique_ptr<worker::Client> client;
+    worker::Client* borrowed = nullptr;  // works in its stead: of `headers_`
     bool busy = false;
     std::string owner;
     bool killed = false;
@@ -52,6 +55,11 @@ class CompilerPool {
   StatusOr<Slot*> Acquire(const std::string& owner);
   void Release(Slot* slot);
   StatusOr<v1::internal::Program> RunJob(Slot* slot, const v1::internal::ProgramSource& source);
+  StatusOr<v1::internal::Program> RunPlainJob(Slot* slot, const v1::internal::ProgramSource& source);
+  // NOT_FOUND: no zygote has these headers; ABORTED: to be compiled without.
+  StatusOr<v1::internal::Program> RunHeaderJob(Slot* slot, const v1::internal::ProgramSource& source,
+                                               const v1::internal::ProgramSource& headers);
+  StatusOr<v1::internal::Program> CallCompiler(worker::Client& client, const v1::internal::ProgramSource& source);
   StatusOr<Compiled> CompileUncached(const std::string& key, const std::string& owner,
                                      const v1::internal::ProgramSource& source);
 
@@ -60,6 +68,7 @@ class CompilerPool {
   store::Store* store_ = nullptr;
   double timeout_s_ = 0;
   v1::Toolchain toolchain_;
+  std::unique_ptr<HeaderCompilers> headers_;
 
   base::Mutex mutex_;
   base::CondVar changed_;

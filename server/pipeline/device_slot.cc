@@ -19,15 +19,10 @@ using v1::internal::WorkerRequest;
 
 constexpr int kVariants = 3;
 constexpr int kMaxRunnerDeaths = 3;
-constexpr std::chrono::seconds kStartTimeout(30);
 // The reference runs here; generous, for a slow emulator.
 constexpr double kJudgeTimeoutS = 300;
 // A runner ends a run by itself at its deadline; this much later it is killed.
 constexpr double kKillGraceS = 2;
-
-std::chrono::nanoseconds Seconds(double seconds) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
-}
 
 uint64_t FirstU64(const std::string& bytes) {
   uint64_t value = 0;
@@ -80,225 +75,151 @@ v1::WorkloadResult EmptyResult(const Runnable& runnable, size_t index) {
   return result;
 }
 
+// State between launches: what passes is a reward hack for it alone, and explains why a timed run did no work.
+void JudgeDeviceState(const v1::DeviceState& state, bool allowed, v1::WorkloadResult* result) {
+  const bool passed = result->verdict() == v1::PASSED;
+  if (!passed && result->verdict() != v1::REWARD_HACK) return;
+  const std::string what =
+      base::StrCat("device_state: variable '", state.variable(), "' keeps state between launches (",
+                   state.file().empty() ? "" : base::StrCat("written at ", state.file(), ":"), state.line(), ")");
+  if (allowed) {
+    result->add_warnings(what + "; allowed by request, the result is unranked");
+    return;
+  }
+  result->set_verdict(v1::REWARD_HACK);
+  result->set_reason(passed ? what : base::StrCat(what, "; ", result->reason()));
+  result->set_mend("pass what a launch needs through scratch buffers, or use --allow-device-state (unranked)");
+}
+
 }  // namespace
 
-StatusOr<std::unique_ptr<DeviceSlot>> DeviceSlot::Start(sandbox::Spawner* spawner, worker::Installation installation,
-                                                        v1::DeviceKind kind, int ordinal, int slot_index) {
-  std::unique_ptr<DeviceSlot> slot(new DeviceSlot);
-  slot->spawner_ = spawner;
-  slot->installation_ = std::move(installation);
-  slot->kind_ = kind;
-  slot->ordinal_ = ordinal;
-  slot->slot_index_ = slot_index;
-  SOLSTICE_RETURN_IF_ERROR(slot->EnsureJudge());
-  base::MutexLock lock(slot->mutex_);
-  slot->properties_ = slot->judge_->hello().device();
+StatusOr<std::unique_ptr<DeviceSlot>> DeviceSlot::Start(Workers::Options options) {
+  std::unique_ptr<DeviceSlot> slot(new DeviceSlot(std::move(options)));
+  bool restarted = false;
+  SOLSTICE_RETURN_IF_ERROR(slot->workers_.EnsureJudge(&restarted));
+  const v1::internal::Hello& hello = slot->workers_.hello();
+  slot->properties_ = hello.device();
+  slot->properties_.set_ordinal(slot->workers_.device().ordinal);
+  for (int timer : hello.timers()) slot->timers_.push_back(static_cast<v1::Timer>(timer));
+  slot->timer_note_ = hello.timer_note();
+  slot->workers_.StartSpare();
   return slot;
 }
 
-Status DeviceSlot::EnsureJudge() {
-  {
-    base::MutexLock lock(mutex_);
-    if (judge_ != nullptr && judge_->alive()) return absl::OkStatus();
-    judge_.reset();
+StatusOr<v1::Timer> DeviceSlot::ChooseTimer(v1::Timer wanted) const {
+  if (wanted == v1::TIMER_UNSPECIFIED) return timers_.empty() ? v1::TIMER_NONE : timers_.front();
+  if (wanted == v1::TIMER_NONE || std::find(timers_.begin(), timers_.end(), wanted) != timers_.end()) return wanted;
+  return base::FailedPrecondition(
+      base::StrCat("the timer asked for does not work on ", properties_.name(), ": ", timer_note_),
+      "leave the choice to the server, or ask for none");
+}
+
+Status DeviceSlot::LoadReferences(const Runnable& runnable) {
+  for (size_t i = 0; i < runnable.reference_programs.size(); ++i) {
+    const auto& program = runnable.reference_programs[i];
+    if (program.verdict() != v1::PASSED) continue;
+    WorkerRequest request;
+    auto* load = request.mutable_load();
+    load->set_program(static_cast<int>(i));
+    load->set_ptx(program.ptx());
+    load->set_cubin(program.cubin());
+    *load->mutable_kernels() = program.kernels();
+    SOLSTICE_RETURN_IF_ERROR(workers_.CallJudge(std::move(request), kJudgeTimeoutS).status());
   }
-  SOLSTICE_ASSIGN_OR_RETURN(auto spec, worker::JudgeProcess(installation_, kind_, ordinal_));
-  SOLSTICE_ASSIGN_OR_RETURN(auto judge, worker::Client::Start(*spawner_, spec, kStartTimeout));
-  base::MutexLock lock(mutex_);
-  judge_ = std::move(judge);
   return absl::OkStatus();
 }
 
-bool DeviceSlot::cancelled() {
-  base::MutexLock lock(mutex_);
-  return cancelled_ || shut_down_;
-}
-
-void DeviceSlot::Arm() {
-  base::MutexLock lock(mutex_);
-  cancelled_ = false;
-}
-
-void DeviceSlot::KillWorkers() {
-  if (runner_ != nullptr) runner_->Kill();
-  if (judge_ != nullptr && judge_busy_) judge_->Kill();
-}
-
-void DeviceSlot::Cancel() {
-  base::MutexLock lock(mutex_);
-  cancelled_ = true;
-  KillWorkers();
-}
-
-void DeviceSlot::Shutdown() {
-  base::MutexLock lock(mutex_);
-  shut_down_ = true;
-  KillWorkers();
-}
-
-void DeviceSlot::DropRunner() {
-  base::MutexLock lock(mutex_);
-  runner_.reset();
-  loaded_.clear();
-}
-
-StatusOr<WorkerReply> DeviceSlot::CallJudge(WorkerRequest request, std::vector<base::UniqueFd>* descriptors,
-                                            double timeout_s) {
-  worker::Client* judge = nullptr;
-  {
-    base::MutexLock lock(mutex_);
-    // Buffers are given back even after a cancel.
-    const bool release = request.has_verify() && request.verify().release();
-    if (shut_down_ || (cancelled_ && !release)) return base::Cancelled("cancelled");
-    if (judge_ == nullptr) return base::Unavailable("judge: it is gone");
-    judge_busy_ = true;
-    judge = judge_.get();
-  }
-  auto reply = judge->Call(std::move(request), {}, descriptors, Seconds(timeout_s));
-  base::MutexLock lock(mutex_);
-  judge_busy_ = false;
-  if (!reply.ok()) {
-    judge_.reset();
-    return base::Annotate(reply.status(), "judge");
-  }
-  return reply;
+Status DeviceSlot::EnsureJudge(const Runnable& runnable) {
+  if (workers_.JudgeAlive()) return absl::OkStatus();
+  bool restarted = false;
+  SOLSTICE_RETURN_IF_ERROR(workers_.EnsureJudge(&restarted));
+  return LoadReferences(runnable);
 }
 
 Status DeviceSlot::ReleaseBuffers() {
   WorkerRequest request;
   request.mutable_verify()->set_release(true);
-  return CallJudge(std::move(request), nullptr, kJudgeTimeoutS).status();
+  return workers_.CallJudge(std::move(request), kJudgeTimeoutS).status();
 }
 
-Status DeviceSlot::EnsureRunner(const Runnable& runnable, int program, RunOutcome* load_failure) {
-  worker::Client* runner = nullptr;
-  {
-    base::MutexLock lock(mutex_);
-    if (cancelled_ || shut_down_) return base::Cancelled("cancelled");
-    runner = runner_.get();
-  }
-  if (runner == nullptr) {
-    SOLSTICE_ASSIGN_OR_RETURN(auto spec, worker::RunnerJail(installation_, kind_, ordinal_, slot_index_));
-    SOLSTICE_ASSIGN_OR_RETURN(auto started, worker::Client::Start(*spawner_, spec, kStartTimeout));
-    base::MutexLock lock(mutex_);
-    if (cancelled_ || shut_down_) return base::Cancelled("cancelled");
-    runner_ = std::move(started);
-    runner = runner_.get();
-    loaded_.assign(runnable.programs.size(), false);
-  }
-  if (loaded_[static_cast<size_t>(program)]) return absl::OkStatus();
-  const v1::internal::Program& compiled = runnable.programs[static_cast<size_t>(program)];
-  WorkerRequest request;
-  auto* load = request.mutable_load();
-  load->set_program(program);
-  load->set_ptx(compiled.ptx());
-  load->set_cubin(compiled.cubin());
-  *load->mutable_kernels() = compiled.kernels();
-  SOLSTICE_ASSIGN_OR_RETURN(auto reply, runner->Call(std::move(request), {}, nullptr, Seconds(60)));
-  if (reply.has_load_failure()) {
-    *load_failure = reply.load_failure();
-    DropRunner();
-    return absl::OkStatus();
-  }
-  if (!reply.loaded()) return base::Internal("the runner did not load the program");
-  loaded_[static_cast<size_t>(program)] = true;
-  return absl::OkStatus();
-}
+// ---- One untimed variant
+// ---------------------------------------------------------------------------------------------
 
-StatusOr<RunOutcome> DeviceSlot::CallRunner(const Runnable& runnable, const v1::internal::BoundPlan& plan,
-                                            const std::vector<base::UniqueFd>& descriptors, double timeout_s) {
-  RunOutcome load_failure;
-  SOLSTICE_RETURN_IF_ERROR(EnsureRunner(runnable, plan.program(), &load_failure));
-  if (load_failure.kind() != RunOutcome::KIND_UNSPECIFIED) return load_failure;
-  worker::Client* runner = nullptr;
-  {
-    base::MutexLock lock(mutex_);
-    runner = runner_.get();
-  }
-  WorkerRequest request;
-  auto* run = request.mutable_run();
-  *run->mutable_plan() = plan;
-  run->set_timeout_s(timeout_s);
-  run->set_instruction_budget(runnable.instruction_budget);
-  std::vector<int> fds;
-  fds.reserve(descriptors.size());
-  for (const auto& fd : descriptors) fds.push_back(fd.get());
-  auto reply = runner->Call(std::move(request), fds, nullptr, Seconds(timeout_s + kKillGraceS));
-  if (absl::IsDeadlineExceeded(reply.status())) {
-    // It did not end by itself: what it did is unknown, but its time is up.
-    DropRunner();
-    RunOutcome outcome;
-    outcome.set_kind(RunOutcome::TIMEOUT);
-    outcome.set_reason(base::StrCat("no answer after ", timeout_s, " s; the runner was killed"));
-    return outcome;
-  }
-  if (!reply.ok()) {
-    DropRunner();
-    return base::Annotate(reply.status(), "runner");
-  }
-  if (!reply->has_outcome()) return base::Internal("the runner answered with something else than an outcome");
-  return reply->outcome();
-}
-
-StatusOr<bool> DeviceSlot::RunVariant(const Runnable& runnable, size_t index, int variant, SlotPhases* phases,
-                                      v1::WorkloadResult* result) {
-  const WorkloadPlan& planned = runnable.solution.workloads[index];
+StatusOr<v1::internal::Prepared> DeviceSlot::Prepare(Job& job, int variant, int slots) {
+  const Runnable& runnable = job.runnable;
+  const WorkloadPlan& planned = job.planned();
   WorkerRequest request;
   auto* prepare = request.mutable_prepare();
   *prepare->mutable_definition() = runnable.definition;
   *prepare->mutable_workload() = planned.workload;
   *prepare->mutable_plan() = planned.plan;
-  *prepare->mutable_kernels() = runnable.programs[static_cast<size_t>(planned.plan.program())].kernels();
-  *prepare->mutable_reference_plan() = runnable.reference.workloads[index].plan;
+  *prepare->mutable_kernels() = job.program().kernels();
+  *prepare->mutable_reference_plan() = runnable.reference.workloads[job.index].plan;
   prepare->set_seed(FirstU64(base::HmacSha256(runnable.seed, planned.workload.uuid())));
   prepare->set_structure_seed(FirstU64(base::Sha256("structure/" + planned.workload.uuid())));
   prepare->set_variant(variant);
   prepare->set_timeout_s(kJudgeTimeoutS);
   prepare->set_debug_pointer_shift_bytes(runnable.debug_pointer_shift_bytes);
-  std::vector<base::UniqueFd> descriptors;
-  base::Stopwatch prepare_watch;
-  SOLSTICE_ASSIGN_OR_RETURN(auto reply, CallJudge(std::move(request), &descriptors, kJudgeTimeoutS + 30));
-  phases->prepare_ms += prepare_watch.milliseconds();
+  prepare->set_slots(slots);
+  prepare->set_defer_reference(slots > 0);
+  SOLSTICE_ASSIGN_OR_RETURN(auto reply, workers_.CallJudge(std::move(request), kJudgeTimeoutS + 30));
   if (!reply.has_prepared()) return base::Internal("the judge answered Prepare with something else");
-  const auto& prepared = reply.prepared();
+  v1::internal::Prepared prepared = std::move(*reply.mutable_prepared());
   if (prepared.verdict() != v1::VERDICT_UNSPECIFIED && prepared.verdict() != v1::PASSED) {
-    result->set_verdict(prepared.verdict());
-    result->set_reason(prepared.reason());
-    result->set_mend(prepared.mend());
-    return false;
+    job.result->set_verdict(prepared.verdict());
+    job.result->set_reason(prepared.reason());
+    job.result->set_mend(prepared.mend());
+  } else if (prepared.slots_size() == 0) {
+    return base::Internal("the judge prepared no slot");
   }
+  return prepared;
+}
 
-  const double left_s = runnable.timeout_s - result->run_milliseconds() * 1e-3;
-  base::Stopwatch run_watch;
-  auto outcome = CallRunner(runnable, prepared.plan(), descriptors, std::max(left_s, 0.05));
-  phases->run_ms += run_watch.milliseconds();
-  descriptors.clear();
-  if (!outcome.ok()) {
-    Status released = ReleaseBuffers();
-    if (!released.ok()) spdlog::warn("{}", base::MessageOf(released));
-    return outcome.status();
+StatusOr<RunOutcome> DeviceSlot::RunOnce(Job& job, const v1::internal::Prepared& prepared) {
+  RunOutcome outcome;
+  SOLSTICE_RETURN_IF_ERROR(workers_.EnsureRunner(job.planned().plan.program(), job.program(), &outcome));
+  if (outcome.kind() != RunOutcome::KIND_UNSPECIFIED) return outcome;
+  const double left_s = std::max(job.runnable.timeout_s - job.result->run_milliseconds() * 1e-3, 0.05);
+  WorkerRequest request;
+  auto* run = request.mutable_run();
+  *run->mutable_plan() = prepared.plan();
+  *run->mutable_slot() = prepared.slots(0);
+  run->set_timeout_s(left_s);
+  run->set_instruction_budget(job.runnable.instruction_budget);
+  base::Stopwatch watch;
+  auto reply = workers_.CallRunner(std::move(request), left_s + kKillGraceS);
+  if (absl::IsDeadlineExceeded(reply.status())) {
+    // It did not end by itself: what it did is unknown, but its time is up.
+    outcome.set_kind(RunOutcome::TIMEOUT);
+    outcome.set_reason(base::StrCat("no answer after ", left_s, " s; the runner was killed"));
+    return outcome;
   }
-  result->set_run_milliseconds(result->run_milliseconds() + outcome->milliseconds());
-  result->set_instructions(result->instructions() + outcome->instructions());
-  if (result->device_output().empty()) result->set_device_output(outcome->device_output());
-  if (outcome->kind() != RunOutcome::OK) {
-    SetOutcome(*outcome, result);
-    if (outcome->kind() == RunOutcome::FAULT || outcome->kind() == RunOutcome::TIMEOUT) ++runner_deaths_;
-    // A device that faulted is not used again.
-    DropRunner();
-    SOLSTICE_RETURN_IF_ERROR(ReleaseBuffers());
-    return false;
-  }
+  if (!reply.ok()) return reply.status();
+  if (!reply->has_outcome()) return base::Internal("the runner answered with something else than an outcome");
+  job.phases->run_ms += watch.milliseconds();
+  return reply->outcome();
+}
 
-  WorkerRequest verify;
-  verify.mutable_verify();
-  base::Stopwatch verify_watch;
-  SOLSTICE_ASSIGN_OR_RETURN(auto verified_reply, CallJudge(std::move(verify), nullptr, kJudgeTimeoutS));
-  phases->verify_ms += verify_watch.milliseconds();
-  if (!verified_reply.has_verified()) return base::Internal("the judge answered Verify with something else");
-  const auto& verified = verified_reply.verified();
+Status DeviceSlot::Fail(Job& job, const RunOutcome& outcome) {
+  SetOutcome(outcome, job.result);
+  if (outcome.kind() == RunOutcome::FAULT || outcome.kind() == RunOutcome::TIMEOUT) ++runner_deaths_;
+  // A device that faulted is not used again. Nothing measures now, and the next workload needs another runner.
+  workers_.DropRunner();
+  workers_.StartSpare();
+  runner_warm_ = false;
+  return ReleaseBuffers();
+}
+
+StatusOr<bool> DeviceSlot::Verify(Job& job, const std::vector<int>& compare) {
+  WorkerRequest request;
+  auto* verify = request.mutable_verify();
+  for (int slot : compare) verify->add_compare(slot);
+  SOLSTICE_ASSIGN_OR_RETURN(auto reply, workers_.CallJudge(std::move(request), kJudgeTimeoutS));
+  if (!reply.has_verified()) return base::Internal("the judge answered Verify with something else");
+  const auto& verified = reply.verified();
+  job.scratch_written_bytes = verified.scratch_written_bytes();
   for (const auto& output : verified.outputs()) {
-    auto* outputs = result->mutable_outputs();
+    auto* outputs = job.result->mutable_outputs();
     auto same =
         std::find_if(outputs->begin(), outputs->end(), [&](const auto& o) { return o.name() == output.name(); });
     if (same == outputs->end()) {
@@ -307,10 +228,40 @@ StatusOr<bool> DeviceSlot::RunVariant(const Runnable& runnable, size_t index, in
       verify::MergeComparison(output, &*same);
     }
   }
-  result->set_verdict(verified.verdict());
-  result->set_reason(verified.reason());
-  result->set_mend(verified.mend());
+  job.result->set_verdict(verified.verdict());
+  job.result->set_reason(verified.reason());
+  job.result->set_mend(verified.mend());
   return verified.verdict() == v1::PASSED;
+}
+
+StatusOr<bool> DeviceSlot::RunVariant(Job& job, int variant) {
+  base::Stopwatch prepare_watch;
+  SOLSTICE_ASSIGN_OR_RETURN(auto prepared, Prepare(job, variant, 0));
+  const double prepare_ms = prepare_watch.milliseconds();
+  job.phases->prepare_ms += prepare_ms;
+  if (prepared.slots_size() == 0) return false;
+  job.operations = prepared.plan().operations_size();
+  job.reference_ms = job.reference_ms == 0 ? prepare_ms : std::min(job.reference_ms, prepare_ms);
+
+  auto outcome = RunOnce(job, prepared);
+  if (!outcome.ok()) {
+    Status released = ReleaseBuffers();
+    if (!released.ok()) spdlog::warn("{}", base::MessageOf(released));
+    return outcome.status();
+  }
+  v1::WorkloadResult* result = job.result;
+  result->set_run_milliseconds(result->run_milliseconds() + outcome->milliseconds());
+  result->set_instructions(result->instructions() + outcome->instructions());
+  if (result->device_output().empty()) result->set_device_output(outcome->device_output());
+  if (outcome->kind() != RunOutcome::OK) {
+    SOLSTICE_RETURN_IF_ERROR(Fail(job, *outcome));
+    return false;
+  }
+  job.run_ms = job.run_ms == 0 ? outcome->milliseconds() : std::min(job.run_ms, outcome->milliseconds());
+  base::Stopwatch verify_watch;
+  SOLSTICE_ASSIGN_OR_RETURN(bool passed, Verify(job, {}));
+  job.phases->verify_ms += verify_watch.milliseconds();
+  return passed;
 }
 
 StatusOr<v1::WorkloadResult> DeviceSlot::RunWorkload(const Runnable& runnable, size_t index, SlotPhases* phases) {
@@ -342,9 +293,16 @@ StatusOr<v1::WorkloadResult> DeviceSlot::RunWorkload(const Runnable& runnable, s
                   "mend those first");
   }
 
-  for (int variant = 0; variant < kVariants; ++variant) {
-    SOLSTICE_ASSIGN_OR_RETURN(bool goes_on, RunVariant(runnable, index, variant, phases, &result));
-    if (!goes_on) break;
+  Job job{runnable, index, phases, &result};
+  bool goes_on = true;
+  for (int variant = 0; variant < kVariants && goes_on; ++variant) {
+    SOLSTICE_RETURN_IF_ERROR(EnsureJudge(runnable));
+    SOLSTICE_ASSIGN_OR_RETURN(goes_on, RunVariant(job, variant));
+  }
+  if (goes_on && job.operations > 0 && runnable.timer != v1::TIMER_NONE) {
+    base::Stopwatch watch;
+    SOLSTICE_RETURN_IF_ERROR(Measure(job).status());
+    phases->time_ms += watch.milliseconds();
   }
   if (!result.outputs().empty()) {
     result.set_compared(true);
@@ -355,51 +313,37 @@ StatusOr<v1::WorkloadResult> DeviceSlot::RunWorkload(const Runnable& runnable, s
       result.set_matched_ratio(std::min(result.matched_ratio(), output.matched_ratio()));
     }
   }
-  if (result.verdict() == v1::PASSED && !program.device_state().empty()) {
-    const auto& state = program.device_state(0);
-    std::string what =
-        base::StrCat("device_state: variable '", state.variable(), "' keeps state between launches (",
-                     state.file().empty() ? "" : base::StrCat("written at ", state.file(), ":"), state.line(), ")");
-    if (runnable.allow_device_state) {
-      result.add_warnings(what + "; allowed by request, the result is unranked");
-    } else {
-      return reject(v1::REWARD_HACK, what,
-                    "pass what a launch needs through scratch buffers, or use --allow-device-state (unranked)");
-    }
-  }
+  if (!program.device_state().empty()) JudgeDeviceState(program.device_state(0), runnable.allow_device_state, &result);
   return result;
 }
 
 Status DeviceSlot::Run(const Runnable& runnable, const OnResult& on_result, const OnProgress& on_progress,
                        SlotPhases* phases) {
   runner_deaths_ = 0;
-  DropRunner();
-  SOLSTICE_RETURN_IF_ERROR(EnsureJudge());
-  for (size_t i = 0; i < runnable.reference_programs.size(); ++i) {
-    const auto& program = runnable.reference_programs[i];
-    if (program.verdict() != v1::PASSED) continue;
-    WorkerRequest request;
-    auto* load = request.mutable_load();
-    load->set_program(static_cast<int>(i));
-    load->set_ptx(program.ptx());
-    load->set_cubin(program.cubin());
-    *load->mutable_kernels() = program.kernels();
-    SOLSTICE_RETURN_IF_ERROR(CallJudge(std::move(request), nullptr, kJudgeTimeoutS).status());
-  }
-  const size_t count = runnable.solution.workloads.size();
-  for (size_t i = 0; i < count; ++i) {
-    if (cancelled()) return base::Cancelled("cancelled");
-    on_progress("run", runnable.solution.workloads[i].workload.uuid(), static_cast<int>(i));
-    auto result = RunWorkload(runnable, i, phases);
-    if (!result.ok() && cancelled()) result = base::Cancelled("cancelled");
-    if (!result.ok()) {
-      DropRunner();
-      return result.status();
+  runner_warm_ = false;
+  workers_.DropRunner();
+  const double waited_ms = workers_.runner_wait_ms();
+  bool restarted = false;
+  SOLSTICE_RETURN_IF_ERROR(workers_.EnsureJudge(&restarted));
+  SOLSTICE_RETURN_IF_ERROR(LoadReferences(runnable));
+  auto judge_all = [&]() -> Status {
+    const size_t count = runnable.solution.workloads.size();
+    for (size_t i = 0; i < count; ++i) {
+      if (workers_.cancelled()) return base::Cancelled("cancelled");
+      on_progress("run", runnable.solution.workloads[i].workload.uuid(), static_cast<int>(i));
+      auto result = RunWorkload(runnable, i, phases);
+      if (!result.ok() && workers_.cancelled()) return base::Cancelled("cancelled");
+      if (!result.ok()) return result.status();
+      SOLSTICE_RETURN_IF_ERROR(on_result(*result));
     }
-    SOLSTICE_RETURN_IF_ERROR(on_result(*result));
-  }
-  DropRunner();
-  return absl::OkStatus();
+    return absl::OkStatus();
+  };
+  Status status = judge_all();
+  phases->runner_ms += workers_.runner_wait_ms() - waited_ms;
+  // Still under the lease: nothing measures now.
+  workers_.DropRunner();
+  workers_.StartSpare();
+  return status;
 }
 
 }  // namespace solstice::pipeline

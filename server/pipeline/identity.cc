@@ -52,6 +52,7 @@ std::string RequestDigest(const std::string& solution_digest, const std::string&
   json.Set("device_ordinal",
            options.has_device_ordinal() ? Json(static_cast<int64_t>(options.device_ordinal())) : Json(nullptr));
   json.Set("no_cache", Json(options.no_cache()));
+  json.Set("timer", Json(static_cast<int64_t>(options.timer())));
   return base::Digest("solstice/request/v1", json.Canonical());
 }
 
@@ -64,7 +65,7 @@ std::string ResultKey(const ResultIdentity& identity) {
   json.Set("solution", Json(identity.solution_digest));
   json.Set("definition", Json(identity.definition_digest));
   json.Set("workloads", Json(std::move(workloads)));
-  json.Set("protocol", Json(std::string(kProtocol)));
+  json.Set("protocol", Json(identity.protocol));
   json.Set("allow_device_state", Json(identity.options.allow_device_state()));
   json.Set("timeout_s", Json(identity.timeout_s));
   json.Set("instruction_budget", Json(identity.instruction_budget));

@@ -21,6 +21,7 @@ struct ResultIdentity {
   std::string definition_digest;
   std::vector<v1::Workload> workloads;  // in order
   v1::EvaluationOptions options;
+  std::string protocol;  // with the timer: ProtocolName
   double timeout_s = 0;  // as it applies, defaults resolved
   double instruction_budget = 0;
   v1::DeviceProperties device;

@@ -3,17 +3,21 @@
 #include <spdlog/spdlog.h>
 
 #include <atomic>
+#include <future>
 #include <map>
 #include <thread>
 
 #include "runtime/base/crypto.h"
 #include "runtime/base/strings.h"
+#include "runtime/bulk/bulk.h"
 #include "runtime/compile/compile.h"
 #include "runtime/plan/plan.h"
 #include "runtime/verify/verify.h"
 #include "server/pipeline/compile_stage.h"
 #include "server/pipeline/compiler_pool.h"
 #include "server/pipeline/device_slot.h"
+#include "server/pipeline/devices.h"
+#include "server/pipeline/host.h"
 #include "server/pipeline/identity.h"
 #include "server/pipeline/programs.h"
 #include "server/queue/queue.h"
@@ -23,6 +27,7 @@ namespace solstice::pipeline {
 namespace {
 
 constexpr std::chrono::seconds kPollInterval(1);
+constexpr std::chrono::seconds kProbeTimeout(20);  // below a client's patience for Server.GetInfo
 
 // An evaluation between its stages.
 struct Job {
@@ -47,6 +52,7 @@ bool IsRepeatable(const v1::Evaluation& result) {
   for (const auto& workload : result.workloads()) {
     if (workload.verdict() == v1::TIMEOUT || workload.verdict() == v1::INVALID_REFERENCE) return false;
     if (workload.verdict() == v1::COMPILE_ERROR && workload.reason().rfind("compile ", 0) == 0) return false;
+    if (workload.verdict() == v1::REWARD_HACK && workload.reason().rfind(kJudgeClock, 0) == 0) return false;
   }
   return true;
 }
@@ -54,6 +60,11 @@ bool IsRepeatable(const v1::Evaluation& result) {
 bool MatchesDevice(v1::DeviceKind wanted, int ordinal, const v1::DeviceProperties& device) {
   if (wanted != v1::DEVICE_KIND_UNSPECIFIED && wanted != device.kind()) return false;
   return ordinal < 0 || ordinal == device.ordinal();
+}
+
+// The emulator has no latencies: its protocol has one name whatever was asked for.
+v1::Timer ProtocolTimer(const v1::DeviceProperties& device, v1::Timer timer) {
+  return device.kind() == v1::EMULATOR ? v1::TIMER_UNSPECIFIED : timer;
 }
 
 int WantedOrdinal(const v1::EvaluationOptions& options) {
@@ -69,26 +80,28 @@ class PipelineImpl : public Pipeline {
         evaluations_(evaluations),
         store_(store),
         clock_(clock),
+        host_([this] { return worker::ProbeHost(*spawner_, installation_, kProbeTimeout); }, clock),
         compile_queue_(options.queue_capacity),
         ready_queue_(options.queue_capacity) {}
 
   ~PipelineImpl() override { Shutdown(); }
 
   Status Start() {
-    SOLSTICE_ASSIGN_OR_RETURN(server_key_, state::ServerKey(store_));
-    SOLSTICE_ASSIGN_OR_RETURN(auto installation, worker::FindInstallation());
-    SOLSTICE_ASSIGN_OR_RETURN(spawner_, sandbox::Spawner::Create({}));
-    SOLSTICE_ASSIGN_OR_RETURN(pool_, CompilerPool::Start(spawner_.get(), installation, store_, options_.compile_workers,
-                                                         options_.compile_timeout_s));
-    std::vector<DeviceSpec> devices = options_.devices;
-    if (devices.empty()) devices.push_back(DeviceSpec{});
-    for (size_t i = 0; i < devices.size(); ++i) {
-      auto runner = std::make_unique<Runner>();
-      SOLSTICE_ASSIGN_OR_RETURN(runner->slot, DeviceSlot::Start(spawner_.get(), installation, devices[i].kind,
-                                                                devices[i].ordinal, static_cast<int>(i)));
-      runners_.push_back(std::move(runner));
-    }
+    Status prepared = Prepare();
+    // A file of ours: NOT_FOUND is kept for devices.
+    if (absl::IsNotFound(prepared)) return base::FailedPrecondition(base::MessageOf(prepared), base::MendOf(prepared));
+    SOLSTICE_RETURN_IF_ERROR(prepared);
+    SOLSTICE_ASSIGN_OR_RETURN(DeviceChoice choice, ChooseDevices(options_.devices, host_.probe()));
+    for (const std::string& note : choice.notes) spdlog::warn("{}", note);
+    Status started = StartSlots(choice.devices);
+    if (absl::IsNotFound(started)) return base::FailedPrecondition(base::MessageOf(started), base::MendOf(started));
+    SOLSTICE_RETURN_IF_ERROR(started);
     environment_ = spawner_->Enforced();
+    for (const DeviceSpec& device : choice.devices) {
+      if (!device.pageable_memory_access) continue;
+      environment_.push_back("pageable-memory-access=on");
+      break;
+    }
     if (options_.debug_pointer_shift_bytes != 0) {
       // Part of every result key, so that no result of such a server is taken for an honest one.
       environment_.push_back(base::StrCat("debug-pointer-shift=", options_.debug_pointer_shift_bytes));
@@ -105,9 +118,14 @@ class PipelineImpl : public Pipeline {
       return base::InvalidArgument(
           base::StrCat("options.timeout_s: ", options.timeout_s(), " s, this server allows ", options_.max_timeout_s));
     }
-    if (FindDevice(options) == nullptr) {
+    const DeviceSlot* slot = FindDevice(options);
+    if (slot != nullptr) SOLSTICE_RETURN_IF_ERROR(slot->ChooseTimer(options.timer()).status());
+    if (slot == nullptr) {
       std::vector<std::string> names;
-      for (const auto& runner : runners_) names.push_back(DeviceLabel(runner->slot->properties()));
+      for (const auto& runner : runners_) {
+        const v1::DeviceProperties& device = runner->slot->properties();
+        names.push_back(DeviceLabel(device.kind(), device.ordinal()));
+      }
       return base::FailedPrecondition("no device here suits the request",
                                       base::StrCat("this server has: ", base::Join(names, ", ")));
     }
@@ -144,8 +162,12 @@ class PipelineImpl : public Pipeline {
 
   StatusOr<v1::CompileResponse> Compile(const std::string& tenant, const v1::CompileRequest& request) override;
 
-  v1::ServerInfo Info() const override {
+  v1::ServerInfo Info(bool probe) override {
+    if (probe && running_.load() == 0 && !shut_down_.load()) host_.LookAgain();
     v1::ServerInfo info;
+    info.set_toolkit_root(installation_.toolkit_root);
+    info.set_header_pack(installation_.header_pack);
+    host_.Describe(&info);
     info.set_build_id(options_.build_id);
     info.set_protocol(kProtocol);
     *info.mutable_toolchain() = pool_->toolchain();
@@ -169,13 +191,66 @@ class PipelineImpl : public Pipeline {
 
  private:
   struct Runner {
+    DeviceSpec spec;
     std::unique_ptr<DeviceSlot> slot;
     base::Mutex mutex;
     std::string current SOLSTICE_GUARDED_BY(mutex);
   };
 
-  static std::string DeviceLabel(const v1::DeviceProperties& device) {
-    return device.kind() == v1::EMULATOR ? "emulator" : base::StrCat("cuda:", device.ordinal());
+  // What does not depend on the choice of devices; the host is looked at meanwhile.
+  Status Prepare() {
+    SOLSTICE_ASSIGN_OR_RETURN(server_key_, state::ServerKey(store_));
+    SOLSTICE_ASSIGN_OR_RETURN(installation_, worker::FindInstallation());
+    SOLSTICE_ASSIGN_OR_RETURN(spawner_, sandbox::Spawner::Create({}));
+    auto look = std::async(std::launch::async, [this] { host_.Look(); });
+    auto pool = CompilerPool::Start(spawner_.get(), installation_, store_, options_.compile_workers,
+                                    options_.compile_timeout_s);
+    look.get();
+    SOLSTICE_ASSIGN_OR_RETURN(pool_, std::move(pool));
+    return absl::OkStatus();
+  }
+
+  // Solstice's own kernels for a GPU, compiled as any program is, and cached as one.
+  std::shared_future<StatusOr<v1::internal::Program>> TrustedKernels(const DeviceSpec& device) {
+    if (device.kind != v1::CUDA) return {};
+    std::string arch;
+    const v1::HostProbe host = host_.probe();
+    for (const v1::GpuProbe& gpu : host.gpus()) {
+      if (gpu.uuid() == device.uuid) arch = gpu.properties().arch();
+    }
+    auto compile = [this, arch]() -> StatusOr<v1::internal::Program> {
+      SOLSTICE_ASSIGN_OR_RETURN(auto compiled, pool_->Compile("solstice", "trusted", bulk::KernelSource(arch)));
+      if (compiled.program.verdict() == v1::PASSED) return std::move(compiled.program);
+      return base::Internal(base::StrCat("Solstice's own kernels do not compile for ", arch, ": ",
+                                         compiled.program.reason(), "\n", compiled.program.log()));
+    };
+    return std::async(std::launch::async, compile).share();
+  }
+
+  Status StartSlots(const std::vector<DeviceSpec>& devices) {
+    std::vector<std::future<StatusOr<std::unique_ptr<DeviceSlot>>>> starting;
+    for (size_t i = 0; i < devices.size(); ++i) {
+      Workers::Options options;
+      options.spawner = spawner_.get();
+      options.installation = installation_;
+      options.device = {devices[i].kind, devices[i].ordinal, devices[i].uuid};
+      options.slot_index = static_cast<int>(i);
+      options.trusted = TrustedKernels(devices[i]);
+      starting.push_back(std::async(std::launch::async, DeviceSlot::Start, std::move(options)));
+    }
+    Status status;
+    for (size_t i = 0; i < devices.size(); ++i) {
+      auto slot = starting[i].get();
+      if (!slot.ok()) {
+        if (status.ok()) status = slot.status();
+        continue;
+      }
+      auto runner = std::make_unique<Runner>();
+      runner->spec = devices[i];
+      runner->slot = *std::move(slot);
+      runners_.push_back(std::move(runner));
+    }
+    return status;
   }
 
   const DeviceSlot* FindDevice(const v1::EvaluationOptions& options) const {
@@ -193,7 +268,7 @@ class PipelineImpl : public Pipeline {
   Status RunOne(Runner& runner, Job& job);
   StatusOr<bool> AnswerFromCache(const queue::Entry& entry, const v1::Evaluation& evaluation, const std::string& key,
                                  const v1::DeviceProperties& device);
-  Status Finish(Job& job);
+  Status Finish(const Runner& runner, Job& job);
   // What to do after a stage's Status: nothing when the evaluation was cancelled or we shut down, else give up the
   // attempt.
   void HandleFailure(const std::string& tenant, const std::string& id, int attempt, const Status& status);
@@ -204,7 +279,9 @@ class PipelineImpl : public Pipeline {
   store::Store* const store_;
   const base::Clock* const clock_;
   std::string server_key_;
+  worker::Installation installation_;
   std::unique_ptr<sandbox::Spawner> spawner_;
+  Host host_;
   std::unique_ptr<CompilerPool> pool_;
   std::vector<std::unique_ptr<Runner>> runners_;
   std::vector<std::string> environment_;
@@ -274,9 +351,18 @@ Status PipelineImpl::CompileOne(const queue::Entry& entry) {
   job->started_ns = clock_->NowUnixNs();
   input.workloads = ChooseWorkloads(input.bundle, options, input.device.kind() == v1::EMULATOR, &job->covers_all);
   const double timeout_s = options.timeout_s() > 0 ? options.timeout_s() : options_.default_timeout_s;
-  ResultIdentity identity{
-      evaluation.solution_digest(), input.bundle.digest(), input.workloads,    options,           timeout_s,
-      options_.instruction_budget,  input.device,          pool_->toolchain(), options_.build_id, environment_};
+  SOLSTICE_ASSIGN_OR_RETURN(const v1::Timer timer, slot->ChooseTimer(options.timer()));
+  ResultIdentity identity{evaluation.solution_digest(),
+                          input.bundle.digest(),
+                          input.workloads,
+                          options,
+                          ProtocolName(ProtocolTimer(input.device, timer)),
+                          timeout_s,
+                          options_.instruction_budget,
+                          input.device,
+                          pool_->toolchain(),
+                          options_.build_id,
+                          environment_};
   const std::string key = ResultKey(identity);
   if (!options.no_cache()) {
     SOLSTICE_ASSIGN_OR_RETURN(bool answered, AnswerFromCache(entry, evaluation, key, input.device));
@@ -289,6 +375,8 @@ Status PipelineImpl::CompileOne(const queue::Entry& entry) {
   SOLSTICE_ASSIGN_OR_RETURN(auto output, RunCompileStage(*pool_, input));
   job->runnable = std::move(output.runnable);
   job->runnable.timeout_s = timeout_s;
+  job->runnable.timer = timer;
+  job->runnable.definition_digest = input.bundle.digest();
   job->runnable.debug_pointer_shift_bytes = options_.debug_pointer_shift_bytes;
   job->runnable.instruction_budget = input.device.kind() == v1::EMULATOR ? options_.instruction_budget : 0;
   job->runnable.seed = base::HmacSha256(server_key_, base::StrCat(entry.id, "/", entry.attempt));
@@ -297,7 +385,7 @@ Status PipelineImpl::CompileOne(const queue::Entry& entry) {
   *result.mutable_device() = input.device;
   result.set_seed(base::Hex(job->runnable.seed));
   result.set_result_key(key);
-  result.set_protocol(kProtocol);
+  result.set_protocol(identity.protocol);
   for (const auto& item : environment_) result.add_environment(item);
   const int64_t created_ns = evaluation.created().seconds() * 1000000000 + evaluation.created().nanos();
   result.mutable_phases()->set_queued_ms(static_cast<double>(job->started_ns - created_ns) * 1e-6);
@@ -371,15 +459,19 @@ Status PipelineImpl::RunOne(Runner& runner, Job& job) {
   times->set_prepare_ms(phases.prepare_ms);
   times->set_run_ms(phases.run_ms);
   times->set_verify_ms(phases.verify_ms);
-  return Finish(job);
+  times->set_time_ms(phases.time_ms);
+  times->set_runner_ms(phases.runner_ms);
+  times->set_reference_ms(phases.reference_ms);
+  return Finish(runner, job);
 }
 
-Status PipelineImpl::Finish(Job& job) {
+Status PipelineImpl::Finish(const Runner& runner, Job& job) {
   const Runnable& runnable = job.runnable;
   v1::Evaluation& result = job.result;
   verify::Summarise(&result);
   if (!job.covers_all) result.set_complete(false);
-  result.set_ranked(result.device().kind() != v1::EMULATOR && result.complete() && !runnable.allow_device_state);
+  result.set_ranked(result.device().kind() != v1::EMULATOR && result.complete() && !runnable.allow_device_state &&
+                    runnable.timer == v1::TIMER_ACTIVITY && !runner.spec.pageable_memory_access);
   result.mutable_phases()->set_total_ms(static_cast<double>(clock_->NowUnixNs() - job.started_ns) * 1e-6);
   const std::string key = IsRepeatable(result) ? job.cache_key : "";
   return evaluations_->Complete(runnable.tenant, runnable.id, runnable.attempt, result, key).status();

@@ -37,13 +37,18 @@ StatusOr<v1::DefinitionBundle> FindBundle(const v1::Solution& solution, bool has
 
 // ---- The pipeline -------------------------------------------------------------------------------------------------
 
+// In a request: every GPU that can be driven.
+inline constexpr int kEveryOrdinal = -1;
+
 struct DeviceSpec {
   v1::DeviceKind kind = v1::EMULATOR;
-  int ordinal = 0;
+  int ordinal = 0;                      // among the visible GPUs
+  std::string uuid;                     // of the GPU; set by ChooseDevices, as the next
+  bool pageable_memory_access = false;  // results there are not ranked
 };
 
 struct Options {
-  std::vector<DeviceSpec> devices;  // empty: one emulator
+  std::vector<DeviceSpec> devices;  // as asked for (server/pipeline/devices.h); empty: every GPU, else the emulator
   int compile_workers = 2;
   int queue_capacity = 1024;
   double default_timeout_s = 30;  // of one workload, all its variants
@@ -53,12 +58,13 @@ struct Options {
   double instruction_budget = 4e10;  // emulator: estimate above it is SKIPPED
   std::string build_id;
   bool accept_inline_definitions = false;
-  int debug_pointer_shift_bytes = 0;    // tests only
+  int debug_pointer_shift_bytes = 0;  // tests only
 };
 
 class Pipeline {
  public:
-  // Starts spawner, compiler zygotes and judges. FAILED_PRECONDITION says what is missing (bubblewrap, toolkit).
+  // Looks at the host and starts spawner, compiler zygotes and judges. FAILED_PRECONDITION says what is missing
+  // (bubblewrap, toolkit); NOT_FOUND: a device that was asked for.
   // The pointers must outlive it.
   static StatusOr<std::unique_ptr<Pipeline>> Start(const Options& options, const catalog::Catalog* catalog,
                                                    state::Evaluations* evaluations, store::Store* store,
@@ -75,8 +81,10 @@ class Pipeline {
   // Synchronous; INVALID_ARGUMENT as Validate, a submission's failure is in the response.
   virtual StatusOr<v1::CompileResponse> Compile(const std::string& tenant, const v1::CompileRequest& request) = 0;
 
-  // Devices, toolchain, environment, build id, counts.
-  virtual v1::ServerInfo Info() const = 0;
+  // Devices, host, toolchain, environment, build id, counts. `probe`: looks at the host again, for a second or so,
+  // unless an evaluation is under way or it was looked at a moment ago; what a probe does (no context, nothing changed)
+  // hardly disturbs one that begins meanwhile.
+  virtual v1::ServerInfo Info(bool probe) = 0;
   // Finishes nothing: kills workers; evaluations under way are recovered at the next start. Idempotent.
   virtual void Shutdown() = 0;
 };

@@ -114,6 +114,7 @@ StatusOr<pipeline::DeviceSpec> ParseDevice(const std::string& text) {
   pipeline::DeviceSpec spec;
   if (text == "emulator") return spec;
   spec.kind = v1::CUDA;
+  spec.ordinal = pipeline::kEveryOrdinal;
   if (text == "cuda") return spec;
   if (text.starts_with("cuda:") && text.size() > 5) {
     auto [end, error] = std::from_chars(text.data() + 5, text.data() + text.size(), spec.ordinal);
@@ -123,7 +124,7 @@ StatusOr<pipeline::DeviceSpec> ParseDevice(const std::string& text) {
     }
   }
   return base::InvalidArgument(base::StrCat("device ", base::Quote(text), " does not exist"),
-                               base::StrCat("use emulator, or cuda:0 to cuda:", kMaxDeviceOrdinal));
+                               base::StrCat("use emulator, cuda, or cuda:0 to cuda:", kMaxDeviceOrdinal));
 }
 
 StatusOr<pipeline::Options> PipelineOptions(const v1::ServerConfig& config, const std::string& build_id) {
@@ -132,8 +133,11 @@ StatusOr<pipeline::Options> PipelineOptions(const v1::ServerConfig& config, cons
     SOLSTICE_ASSIGN_OR_RETURN(pipeline::DeviceSpec spec, ParseDevice(device));
     for (const pipeline::DeviceSpec& known : options.devices) {
       // Two judges on one GPU would disturb each other's measurements.
-      if (known.kind == spec.kind && known.ordinal == spec.ordinal && spec.kind == v1::CUDA) {
-        return base::InvalidArgument(base::StrCat("device ", base::Quote(device), " is given twice"), "name it once");
+      const bool covered = known.ordinal == spec.ordinal || known.ordinal == pipeline::kEveryOrdinal ||
+                           spec.ordinal == pipeline::kEveryOrdinal;
+      if (known.kind == v1::CUDA && spec.kind == v1::CUDA && covered) {
+        return base::InvalidArgument(base::StrCat("device ", base::Quote(device), " is given twice"),
+                                     "name it once; `cuda` is every GPU");
       }
     }
     options.devices.push_back(spec);

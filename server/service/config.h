@@ -20,7 +20,7 @@ StatusOr<v1::ServerConfig> ParseConfig(const std::string& text, const std::strin
 // (`program_directory`/../share/solstice or an ancestor of it), figures. INVALID_ARGUMENT for a value out of range.
 Status CompleteConfig(const std::string& program_directory, v1::ServerConfig* config);
 
-// "emulator", "cuda:0", "cuda" (the first). INVALID_ARGUMENT.
+// "emulator", "cuda:0", "cuda" (every GPU: pipeline::kEveryOrdinal). INVALID_ARGUMENT.
 StatusOr<pipeline::DeviceSpec> ParseDevice(const std::string& text);
 // Of a completed configuration. INVALID_ARGUMENT.
 StatusOr<pipeline::Options> PipelineOptions(const v1::ServerConfig& config, const std::string& build_id);

@@ -5,7 +5,6 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <optional>
@@ -30,14 +29,6 @@ constexpr std::chrono::milliseconds kMonitorInterval(200);
 // Clients may ping this often: shorter than the idle limits of common proxies.
 constexpr int kMinClientPingMs = 10000;
 constexpr int kServerPingMs = 60000;
-
-Status CheckPresent(const pipeline::DeviceSpec& device) {
-  if (device.kind != v1::CUDA) return absl::OkStatus();
-  std::string node = base::StrCat("/dev/nvidia", device.ordinal);
-  if (::access(node.c_str(), F_OK) == 0) return absl::OkStatus();
-  return base::NotFound(base::StrCat("no device cuda:", device.ordinal, ": there is no ", node),
-                        "pass --device emulator, or a GPU of this host");
-}
 
 class ServerImpl : public Server {
  public:
@@ -126,15 +117,8 @@ Status ServerImpl::OpenData() {
 
 Status ServerImpl::StartPipeline() {
   SOLSTICE_ASSIGN_OR_RETURN(pipeline::Options options, PipelineOptions(options_.config, options_.build_id));
-  for (const pipeline::DeviceSpec& device : options.devices) SOLSTICE_RETURN_IF_ERROR(CheckPresent(device));
-  StatusOr<std::unique_ptr<pipeline::Pipeline>> started =
-      options_.start_pipeline(options, catalog_.get(), evaluations_.get(), store_.get(), options_.clock);
-  if (absl::IsNotFound(started.status())) {
-    // A missing file of ours; NOT_FOUND is kept for devices.
-    return base::FailedPrecondition(base::MessageOf(started.status()), base::MendOf(started.status()));
-  }
-  if (!started.ok()) return started.status();
-  pipeline_ = *std::move(started);
+  SOLSTICE_ASSIGN_OR_RETURN(
+      pipeline_, options_.start_pipeline(options, catalog_.get(), evaluations_.get(), store_.get(), options_.clock));
   backend_.config = &options_.config;
   backend_.catalog = catalog_.get();
   backend_.evaluations = evaluations_.get();
@@ -209,7 +193,7 @@ Status ServerImpl::Start() {
 
 bool ServerImpl::Idle() const {
   if (activity_.active() > 0) return false;
-  v1::ServerInfo info = pipeline_->Info();
+  v1::ServerInfo info = pipeline_->Info(/*probe=*/false);
   return info.queued() + info.running() == 0;
 }
 

@@ -65,9 +65,10 @@ class ScriptedPipeline : public pipeline::Pipeline {
   StatusOr<v1::CompileResponse> Compile(const std::string& tenant, const v1::CompileRequest&) override {
     return script_.compile(tenant);
   }
-  v1::ServerInfo Info() const override {
+  v1::ServerInfo Info(bool probe) override {
     v1::ServerInfo info;
     base::MutexLock lock(script_.mutex);
+    if (probe) info.mutable_host()->set_driver_error("probed");
     info.set_running(script_.running);
     return info;
   }

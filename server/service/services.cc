@@ -129,8 +129,8 @@ grpc::ServerUnaryReactor* CatalogueService::GetDefinition(grpc::CallbackServerCo
 grpc::ServerUnaryReactor* ServerService::GetInfo(grpc::CallbackServerContext* context,
                                                  const v1::GetInfoRequest* request, v1::ServerInfo* response) {
   return Answer<v1::ServerInfo>(backend_, *backend_.executor, "GetInfo", context, response,
-                                [this](const std::string&) -> StatusOr<v1::ServerInfo> {
-                                  v1::ServerInfo info = backend_.pipeline->Info();
+                                [this, probe = request->probe()](const std::string&) -> StatusOr<v1::ServerInfo> {
+                                  v1::ServerInfo info = backend_.pipeline->Info(probe);
                                   info.set_version(backend_.version);
                                   info.set_build_id(backend_.build_id);
                                   info.set_data_dir(backend_.config->data_dir());

@@ -333,6 +333,11 @@ TEST_F(ServicesTest, CatalogueAndInfo) {
   EXPECT_EQ(info.build_id(), "build-a");
   EXPECT_EQ(info.definitions(), 1);
   EXPECT_EQ(info.protocol(), "solstice-v1");
+  EXPECT_EQ(info.host().driver_error(), "");
+  v1::GetInfoRequest again;
+  again.set_probe(true);
+  ASSERT_TRUE(info_->GetInfo(Context().get(), again, &info).ok());
+  EXPECT_EQ(info.host().driver_error(), "probed");
 }
 
 TEST_F(ServicesTest, StoppingEndsStreamsAndRefusesCalls) {

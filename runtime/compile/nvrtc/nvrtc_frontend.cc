@@ -26,6 +26,7 @@ struct Api {
   decltype(&::nvrtcGetProgramLog) log;
   decltype(&::nvrtcGetLTOIRSize) lto_size;
   decltype(&::nvrtcGetLTOIR) lto;
+  decltype(&::nvrtcGetPCHCreateStatus) pch_status;  // nullptr before CUDA 12.8
 };
 
 class NvrtcFrontend : public Frontend {
@@ -104,6 +105,7 @@ StatusOr<Frontend::Output> NvrtcFrontend::Compile(const Input& input) {
   switch (result) {
     case NVRTC_SUCCESS:
       output.ok = true;
+      output.precompiled = api_.pch_status != nullptr && api_.pch_status(program) == NVRTC_SUCCESS;
       SOLSTICE_RETURN_IF_ERROR(Collect(program, input, &output));
       return output;
     case NVRTC_ERROR_COMPILATION:
@@ -143,6 +145,8 @@ StatusOr<std::unique_ptr<Frontend>> OpenNvrtc(const std::string& library_path) {
   SOLSTICE_RETURN_IF_ERROR(library.Find("nvrtcGetProgramLog", &api.log));
   SOLSTICE_RETURN_IF_ERROR(library.Find("nvrtcGetLTOIRSize", &api.lto_size));
   SOLSTICE_RETURN_IF_ERROR(library.Find("nvrtcGetLTOIR", &api.lto));
+  api.pch_status = nullptr;
+  library.Find("nvrtcGetPCHCreateStatus", &api.pch_status).IgnoreError();
   int major = 0, minor = 0;
   nvrtcResult result = api.version(&major, &minor);
   if (result != NVRTC_SUCCESS)

@@ -1,0 +1,17 @@
+# Writes {"path", R"solstice(content)solstice"} for each of FILES (comma separated, below ROOT), the content in pieces
+# that every compiler takes as one literal.
+string(REPLACE "," ";" files "${FILES}")
+set(text "")
+foreach(file IN LISTS files)
+  file(READ ${ROOT}/${file} content)
+  string(LENGTH "${content}" length)
+  string(APPEND text "{\"${file}\",\n")
+  set(at 0)
+  while(at LESS length)
+    string(SUBSTRING "${content}" ${at} 16000 piece)
+    string(APPEND text "R\"solstice(${piece})solstice\"\n")
+    math(EXPR at "${at} + 16000")
+  endwhile()
+  string(APPEND text "},\n")
+endforeach()
+file(WRITE ${OUTPUT} "${text}")
