@@ -60,7 +60,9 @@ class JudgeTest : public testing::Test {
     request.mutable_run()->clear_described();
     std::vector<base::UniqueFd> copies;
     for (int i = 0; i < prepared.described_size(); ++i) {
-      if (!sent_.insert(prepared.described(i)).second) continue;
+      bool used = false;
+      for (const auto& buffer : prepared.slots(0).buffers()) used = used || buffer.handle() == prepared.described(i);
+      if (!used || !sent_.insert(prepared.described(i)).second) continue;
       request.mutable_run()->add_described(prepared.described(i));
       copies.emplace_back(fcntl(descriptors_[static_cast<size_t>(i)].get(), F_DUPFD_CLOEXEC, 0));
     }
