@@ -23,7 +23,7 @@ if [[ -z $build ]]; then
   build=build/release
   deploy/setup.sh
   cmake --preset release >/dev/null
-  cmake --build --preset release --target solstice solsticed solstice-worker
+  cmake --build --preset release --target solstice solsticed solstice-worker solstice-agreement
 fi
 
 version=$(sed -n 's/^project(solstice VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
@@ -58,7 +58,9 @@ cp -r examples docs README.md LICENSE "$root/"
 for folder in cases device; do
   [[ -d tests/$folder ]] && cp -r "tests/$folder" "$root/tests/"
 done
-rm "$root"/tests/cases/*.cc
+rm -r "$root"/tests/cases/*.cc "$root/tests/device/agreement"
+mkdir "$root/tests/device/bin"
+strip -o "$root/tests/device/bin/agreement" "$build/bin/solstice-agreement"
 find "$root" \( -name CMakeLists.txt -o -name __pycache__ \) -prune -exec rm -r {} +
 chmod -R u=rwX,go=rX "$root"
 
@@ -73,7 +75,7 @@ for package in bubblewrap libselinux1 libcap2 libpcre2-8-0 libgrpc++-dev libgrpc
   fi
 done
 
-for program in "$root"/bin/*; do needs_only_libc "$program"; done
+for program in "$root"/bin/* "$root/tests/device/bin/agreement"; do needs_only_libc "$program"; done
 for file in "$root"/bin/* "$root"/libexec/solstice/bwrap "$root"/libexec/solstice/bwrap-libraries/*; do
   runs_on_glibc "$file" "$bundle_max_glibc"
 done

@@ -4,6 +4,7 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/compile/compile.h"
+#include "runtime/worker/test_installation.h"
 #include "runtime/worker/worker.h"
 
 namespace solstice::worker {
@@ -33,19 +34,8 @@ ProgramSource Source(const std::string& text) {
   return source;
 }
 
-class PrecompileTest : public testing::Test {
+class PrecompileTest : public InstallationTest {
  protected:
-  void SetUp() override {
-    auto spawner = sandbox::Spawner::Create({});
-    ASSERT_TRUE(spawner.ok()) << spawner.status();
-    spawner_ = *std::move(spawner);
-    auto toolkit = compile::FindToolkit();
-    ASSERT_TRUE(toolkit.ok()) << toolkit.status();
-    installation_.worker_program = SOLSTICE_BINARY_DIR "/bin/solstice-worker";
-    installation_.header_pack = SOLSTICE_SOURCE_DIR "/runtime/compile/headers";
-    installation_.toolkit_root = toolkit->root;
-  }
-
   std::unique_ptr<Client> Start(StatusOr<sandbox::JailSpec> spec) {
     EXPECT_TRUE(spec.ok()) << spec.status();
     auto client = Client::Start(*spawner_, *spec, seconds(120));
@@ -70,9 +60,6 @@ class PrecompileTest : public testing::Test {
     program.clear_milliseconds();
     return program;
   }
-
-  std::unique_ptr<sandbox::Spawner> spawner_;
-  Installation installation_;
 };
 
 TEST_F(PrecompileTest, LaterCompilesUseItAndAreTheSame) {

@@ -10,7 +10,9 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/strings.h"
+#include "runtime/bulk/bulk.h"
 #include "runtime/compile/compile.h"
+#include "runtime/worker/test_installation.h"
 #include "runtime/worker/worker_test_support.h"
 
 namespace solstice::worker {
@@ -32,19 +34,8 @@ extern "C" __global__ void affine(const float* x, float* y, int n) {
 }
 )";
 
-class WorkerTest : public testing::Test {
+class WorkerTest : public InstallationTest {
  protected:
-  void SetUp() override {
-    auto spawner = sandbox::Spawner::Create({});
-    ASSERT_TRUE(spawner.ok()) << spawner.status();
-    spawner_ = *std::move(spawner);
-    auto toolkit = compile::FindToolkit();
-    ASSERT_TRUE(toolkit.ok()) << toolkit.status();
-    installation_.worker_program = SOLSTICE_BINARY_DIR "/bin/solstice-worker";
-    installation_.header_pack = SOLSTICE_SOURCE_DIR "/runtime/compile/headers";
-    installation_.toolkit_root = toolkit->root;
-  }
-
   std::unique_ptr<Client> Start(StatusOr<sandbox::JailSpec> spec) {
     EXPECT_TRUE(spec.ok()) << spec.status();
     if (!spec.ok()) return nullptr;
@@ -97,9 +88,6 @@ class WorkerTest : public testing::Test {
     for (const base::UniqueFd& fd : descriptors) borrowed.push_back(fd.get());
     return runner.Call(request, borrowed, nullptr, seconds(300));
   }
-
-  std::unique_ptr<sandbox::Spawner> spawner_;
-  Installation installation_;
 };
 
 TEST_F(WorkerTest, CompileJudgeRun) {
@@ -144,6 +132,83 @@ TEST_F(WorkerTest, CompileJudgeRun) {
     EXPECT_EQ(verified->verified().verdict(), v1::PASSED) << verified->DebugString();
     RecordProperty(StrCat("verify_us_", variant), static_cast<int>(verify_watch.milliseconds() * 1e3));
   }
+}
+
+// The emulator has no latencies; what a timed batch does is the same there.
+TEST_F(WorkerTest, TimedBatchRunsEverySlotAndAnswersInThreeSteps) {
+  auto compiler = Compiler();
+  auto judge = Judge();
+  auto runner = Runner();
+  ASSERT_TRUE(compiler != nullptr && judge != nullptr && runner != nullptr);
+  v1::internal::Program program = Compile(*compiler, kSource);
+  ASSERT_EQ(program.verdict(), v1::PASSED) << program.log();
+  WorkerRequest request;
+  *request.mutable_compile()->mutable_source() = bulk::KernelSource("sm_90a");
+  request.mutable_compile()->mutable_limits()->set_time_s(120);
+  auto trusted = compiler->Call(request, {}, nullptr, seconds(300));
+  ASSERT_TRUE(trusted.ok()) << trusted.status();
+  ASSERT_EQ(trusted->program().verdict(), v1::PASSED) << trusted->program().log();
+  v1::internal::LoadProgram own = Loadable(trusted->program());
+  own.set_program(kTrustedKernels);
+  EXPECT_TRUE(Load(*runner, own).loaded());
+  EXPECT_TRUE(Load(*runner, Loadable(program)).loaded());
+  EXPECT_TRUE(Load(*judge, Loadable(program)).loaded());
+
+  request.Clear();
+  *request.mutable_prepare() = AffinePrepare(4096);
+  *request.mutable_prepare()->mutable_kernels() = program.kernels();
+  request.mutable_prepare()->set_slots(3);
+  request.mutable_prepare()->set_defer_reference(true);
+  std::vector<base::UniqueFd> descriptors, clear_descriptor;
+  auto prepared = judge->Call(request, {}, &descriptors, seconds(300));
+  ASSERT_TRUE(prepared.ok()) << prepared.status();
+  ASSERT_EQ(prepared->prepared().slots_size(), 3) << prepared->prepared().reason();
+  request.Clear();
+  request.mutable_clear_buffer();
+  auto clear = judge->Call(request, {}, &clear_descriptor, seconds(300));
+  ASSERT_TRUE(clear.ok()) << clear.status();
+  EXPECT_GE(clear->clear_buffer().buffer().bytes(), 2 * judge->hello().device().l2_bytes());
+
+  request.Clear();
+  auto* batch = request.mutable_batch();
+  *batch->mutable_plan() = prepared->prepared().plan();
+  *batch->mutable_slots() = prepared->prepared().slots();
+  *batch->mutable_described() = prepared->prepared().described();
+  *batch->mutable_clear() = clear->clear_buffer().buffer();
+  batch->mutable_clear()->set_bytes(1 << 16);  // the emulator takes its time
+  batch->add_described(clear->clear_buffer().buffer().handle());
+  batch->set_decoys(2);
+  batch->set_timer(v1::TIMER_ACTIVITY);
+  std::vector<int> borrowed;
+  for (const base::UniqueFd& fd : descriptors) borrowed.push_back(fd.get());
+  borrowed.push_back(clear_descriptor.at(0).get());
+  EXPECT_EQ(runner->Call(request, borrowed, nullptr, seconds(300)).status().code(),
+            absl::StatusCode::kFailedPrecondition)
+      << "a timer that does not work here";
+  batch->set_timer(v1::TIMER_NONE);
+  batch->clear_described();
+  auto armed = runner->Call(request, {}, nullptr, seconds(300));
+  ASSERT_TRUE(armed.ok()) << armed.status();
+  EXPECT_TRUE(armed->armed());
+  request.Clear();
+  request.mutable_collect();
+  EXPECT_EQ(runner->Call(request, {}, nullptr, seconds(300)).status().code(), absl::StatusCode::kFailedPrecondition);
+  request.mutable_go();
+  auto went = runner->Call(request, {}, nullptr, seconds(300));
+  ASSERT_TRUE(went.ok()) << went.status();
+  EXPECT_EQ(went->outcome().kind(), RunOutcome::OK) << went->outcome().reason();
+  request.mutable_collect();
+  auto times = runner->Call(request, {}, nullptr, seconds(300));
+  ASSERT_TRUE(times.ok()) << times.status();
+  EXPECT_EQ(times->times().latency_ns_size(), 0);
+
+  request.mutable_verify()->add_compare(0);
+  request.mutable_verify()->add_compare(2);
+  auto verified = judge->Call(request, {}, nullptr, seconds(300));
+  ASSERT_TRUE(verified.ok()) << verified.status();
+  EXPECT_EQ(verified->verified().verdict(), v1::PASSED) << verified->verified().reason();
+  ASSERT_EQ(verified->verified().outputs_size(), 1);
+  EXPECT_EQ(verified->verified().outputs(0).matched_ratio(), 1);
 }
 
 TEST_F(WorkerTest, CompileErrorsKeepTheZygote) {
@@ -320,7 +385,7 @@ TEST_F(WorkerTest, SlotsOfCompilersAndRunnersDiffer) {
   EXPECT_EQ(slots.size(), 6u);
 }
 
-TEST(InstallationTest, HeaderPackFromTheEnvironment) {
+TEST(FindInstallationTest, HeaderPackFromTheEnvironment) {
   // This program lies beside no worker: the words must say which file is missing.
   auto found = FindInstallation();
   EXPECT_EQ(found.status().code(), absl::StatusCode::kNotFound);

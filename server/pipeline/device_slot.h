@@ -18,6 +18,9 @@
 
 namespace solstice::pipeline {
 
+// What a judge may take for one request. The reference runs there; generous, for a slow emulator.
+inline constexpr double kJudgeTimeoutS = 300;
+
 // Everything the run stage needs; made by the compile stage, immutable.
 struct Runnable {
   std::string tenant, id;

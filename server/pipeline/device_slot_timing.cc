@@ -24,7 +24,6 @@ constexpr int kCalibrations = 3;
 constexpr int kWarmUpBatches = 10;
 // So often a finding of the clock is tried again.
 constexpr int kClockRounds = 4;
-constexpr double kJudgeTimeoutS = 300;
 constexpr double kKillGraceS = 1;
 // What timing one workload, and its reference, may take before it ends with fewer samples.
 constexpr double kBudgetS = 20;

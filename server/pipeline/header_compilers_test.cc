@@ -9,6 +9,7 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/compile/compile.h"
+#include "runtime/worker/test_installation.h"
 #include "server/pipeline/compiler_pool.h"
 #include "server/store/rocksdb/rocksdb_store.h"
 
@@ -30,19 +31,8 @@ ProgramSource Source(const std::string& headers, const std::string& value = "1")
   return source;
 }
 
-class HeaderCompilersTest : public testing::Test {
+class HeaderCompilersTest : public worker::InstallationTest {
  protected:
-  void SetUp() override {
-    auto spawner = sandbox::Spawner::Create({});
-    ASSERT_TRUE(spawner.ok()) << spawner.status();
-    spawner_ = *std::move(spawner);
-    auto toolkit = compile::FindToolkit();
-    ASSERT_TRUE(toolkit.ok()) << toolkit.status();
-    installation_.worker_program = SOLSTICE_BINARY_DIR "/bin/solstice-worker";
-    installation_.header_pack = SOLSTICE_SOURCE_DIR "/runtime/compile/headers";
-    installation_.toolkit_root = toolkit->root;
-  }
-
   // Waits long enough for any machine; nullptr if none comes.
   static worker::Client* Await(HeaderCompilers& compilers, const std::string& headers) {
     for (int i = 0; i < 3000; ++i) {
@@ -55,9 +45,6 @@ class HeaderCompilersTest : public testing::Test {
   static worker::Client* Acquire(HeaderCompilers& compilers, const std::string& headers) {
     return compilers.Acquire(compile::SharedHeaders(Source(headers)));
   }
-
-  std::unique_ptr<sandbox::Spawner> spawner_;
-  worker::Installation installation_;
 };
 
 constexpr char kOne[] = "cuda/ptx";

@@ -9,7 +9,6 @@
 
 #include "runtime/base/crypto.h"
 #include "runtime/base/strings.h"
-#include "runtime/bulk/bulk.h"
 #include "runtime/compile/compile.h"
 #include "runtime/plan/plan.h"
 #include "runtime/verify/verify.h"
@@ -20,6 +19,7 @@
 #include "server/pipeline/host.h"
 #include "server/pipeline/identity.h"
 #include "server/pipeline/programs.h"
+#include "server/pipeline/start_slots.h"
 #include "server/queue/queue.h"
 #include "server/state/transition.h"
 
@@ -210,47 +210,16 @@ class PipelineImpl : public Pipeline {
     return absl::OkStatus();
   }
 
-  // Solstice's own kernels for a GPU, compiled as any program is, and cached as one.
-  std::shared_future<StatusOr<v1::internal::Program>> TrustedKernels(const DeviceSpec& device) {
-    if (device.kind != v1::CUDA) return {};
-    std::string arch;
-    const v1::HostProbe host = host_.probe();
-    for (const v1::GpuProbe& gpu : host.gpus()) {
-      if (gpu.uuid() == device.uuid) arch = gpu.properties().arch();
-    }
-    auto compile = [this, arch]() -> StatusOr<v1::internal::Program> {
-      SOLSTICE_ASSIGN_OR_RETURN(auto compiled, pool_->Compile("solstice", "trusted", bulk::KernelSource(arch)));
-      if (compiled.program.verdict() == v1::PASSED) return std::move(compiled.program);
-      return base::Internal(base::StrCat("Solstice's own kernels do not compile for ", arch, ": ",
-                                         compiled.program.reason(), "\n", compiled.program.log()));
-    };
-    return std::async(std::launch::async, compile).share();
-  }
-
   Status StartSlots(const std::vector<DeviceSpec>& devices) {
-    std::vector<std::future<StatusOr<std::unique_ptr<DeviceSlot>>>> starting;
+    SOLSTICE_ASSIGN_OR_RETURN(auto slots,
+                              StartDeviceSlots(spawner_.get(), installation_, *pool_, host_.probe(), devices));
     for (size_t i = 0; i < devices.size(); ++i) {
-      Workers::Options options;
-      options.spawner = spawner_.get();
-      options.installation = installation_;
-      options.device = {devices[i].kind, devices[i].ordinal, devices[i].uuid};
-      options.slot_index = static_cast<int>(i);
-      options.trusted = TrustedKernels(devices[i]);
-      starting.push_back(std::async(std::launch::async, DeviceSlot::Start, std::move(options)));
-    }
-    Status status;
-    for (size_t i = 0; i < devices.size(); ++i) {
-      auto slot = starting[i].get();
-      if (!slot.ok()) {
-        if (status.ok()) status = slot.status();
-        continue;
-      }
       auto runner = std::make_unique<Runner>();
       runner->spec = devices[i];
-      runner->slot = *std::move(slot);
+      runner->slot = std::move(slots[i]);
       runners_.push_back(std::move(runner));
     }
-    return status;
+    return absl::OkStatus();
   }
 
   const DeviceSlot* FindDevice(const v1::EvaluationOptions& options) const {
