@@ -290,6 +290,9 @@ StatusOr<Answer> Judge::Prepare(const v1::internal::Prepare& prepare) {
     work->slots.reserve(static_cast<size_t>(count));
     for (int slot = 0; slot < count && !refusal.refused(); ++slot) {
       SOLSTICE_ASSIGN_OR_RETURN(refusal, MakeSlot(slot, work.get()));
+      if (slot == 0 || refusal.verdict != v1::RESOURCE_EXCEEDED) continue;
+      refusal = Refusal{};  // others use the device too: fewer slots do
+      break;
     }
     // What was queued writes to memory that is about to be given back: it runs even so.
     SOLSTICE_RETURN_IF_ERROR(bulk_->Finish());

@@ -354,6 +354,27 @@ TEST_F(JudgeTest, SlotsHaveContentOfTheirOwnAndAreCheckedEach) {
   EXPECT_EQ(verified->reply.verified().verdict(), v1::INCORRECT_NUMERICAL);
 }
 
+TEST_F(JudgeTest, ShortMemoryMakesFewerSlots) {
+  auto judge = Judge::Create([]() -> StatusOr<std::unique_ptr<device::Device>> {
+    device::EmulatorOptions options;
+    options.memory_bytes = 10 * (64 << 10);  // mappings of 64 KiB
+    return device::MakeEmulator(options);
+  });
+  ASSERT_TRUE(judge.ok()) << judge.status();
+  judge_ = *std::move(judge);
+  LoadReference(AffinePtx());
+  v1::internal::Prepare prepare = AffinePrepare(1000);
+  prepare.set_slots(16);
+  prepare.set_defer_reference(true);
+  Prepared prepared = Prepare(prepare);
+  EXPECT_EQ(prepared.verdict(), v1::VERDICT_UNSPECIFIED) << prepared.reason();
+  EXPECT_GE(prepared.slots_size(), 1);
+  EXPECT_LE(prepared.slots_size(), 5);
+  // Where not even one fits, it is a verdict.
+  prepared = Prepare(AffinePrepare(1 << 20));
+  EXPECT_EQ(prepared.verdict(), v1::RESOURCE_EXCEEDED) << prepared.reason();
+}
+
 TEST_F(JudgeTest, RunnerDeadline) {
   LoadReference(AffinePtx());
   Prepared prepared = Prepare(AffinePrepare(1000));

@@ -29,6 +29,11 @@ void FillLoad(int index, const v1::internal::Program& program, v1::internal::Loa
   *load->mutable_kernels() = program.kernels();
 }
 
+bool FoundBadReference(const WorkerReply& reply) {
+  return (reply.has_prepared() && reply.prepared().verdict() == v1::INVALID_REFERENCE) ||
+         (reply.has_verified() && reply.verified().verdict() == v1::INVALID_REFERENCE);
+}
+
 std::vector<const BufferPlacement*> BuffersOf(const v1::internal::Run& run) {
   std::vector<const BufferPlacement*> buffers;
   for (const BufferPlacement& buffer : run.slot().buffers()) buffers.push_back(&buffer);
@@ -149,6 +154,8 @@ StatusOr<WorkerReply> Workers::CallJudge(WorkerRequest request, double timeout_s
     return base::Annotate(reply.status(), "judge");
   }
   if (reply->has_prepared()) KeepDescriptors(reply->prepared(), std::move(descriptors));
+  // A GPU's judge ends itself then.
+  if (options_.device.kind == v1::CUDA && FoundBadReference(*reply)) judge_.reset();
   if (reply->has_clear_buffer() && descriptors.size() == 1) {
     descriptors_[reply->clear_buffer().buffer().handle()] = std::move(descriptors[0]);
   }
