@@ -7,5 +7,5 @@ deploy/setup.sh
 cmake --preset release -DSOLSTICE_WERROR=ON >/dev/null
 cmake --build --preset release
 built=$SECONDS
-ctest --preset release --no-tests=error "$@"
+ctest --preset release --no-tests=error -j2 "$@"
 echo "build $((built - started)) s, tests $((SECONDS - built)) s"
