@@ -37,8 +37,8 @@ class Buffer {
   virtual ~Buffer() = default;
   virtual Address address() const = 0;  // of the mapping's start
   virtual int64_t bytes() const = 0;    // mapped bytes, a multiple of Device::granularity()
-  // A descriptor that another process can Import. Only for buffers made by Allocate. A read-only descriptor cannot be
-  // mapped writable.
+  // A descriptor that another process can Import. Only for buffers made by Allocate. The emulator's
+  // read-only descriptors cannot be mapped writable; a GPU's can, by a process's host code, never by its kernels.
   virtual StatusOr<base::UniqueFd> Export(Access access) const = 0;
 };
 

@@ -57,8 +57,7 @@ class BufferPool {
 // The mapping as kernels of this process may only read it.
 StatusOr<device::Buffer*> ReadOnlyView(device::Device& device, Mapping& mapping, const device::Extent& extent);
 
-// ---- Tensors
-// ---------------------------------------------------------------------------------------------------------
+// ---- Tensors -------------------------------------------------------------------------------------------------------
 
 struct PlacedTensor {
   v1::internal::BufferRole role = v1::internal::BUFFER_ROLE_UNSPECIFIED;

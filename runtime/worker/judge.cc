@@ -144,8 +144,7 @@ StatusOr<Answer> Judge::LoadTrusted(const v1::internal::LoadProgram& program) {
   return answer;
 }
 
-// ---- Prepare: the submission's side
-// ----------------------------------------------------------------------------------
+// ---- Prepare: the submission's side --------------------------------------------------------------------------------
 
 StatusOr<PlacedTensor> Judge::Place(BufferPool& pool, v1::internal::BufferRole role, const std::string& name,
                                     int64_t bytes, Work* work, int64_t shift) {

@@ -140,8 +140,7 @@ Status DeviceSlot::ReleaseBuffers() {
   return workers_.CallJudge(std::move(request), kJudgeTimeoutS).status();
 }
 
-// ---- One untimed variant
-// ---------------------------------------------------------------------------------------------
+// ---- One untimed variant -------------------------------------------------------------------------------------------
 
 StatusOr<v1::internal::Prepared> DeviceSlot::Prepare(Job& job, int variant, int slots) {
   const Runnable& runnable = job.runnable;

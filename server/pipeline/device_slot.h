@@ -125,7 +125,7 @@ class DeviceSlot {
   std::vector<v1::Timer> timers_;
   std::string timer_note_;
   int runner_deaths_ = 0;
-  bool runner_warm_ = false;
+  bool runner_warm_ = false;  // the runner in hand has run batches that count for nothing
   // Latency of references by definition version and workload, while the server lives.
   std::map<std::string, int64_t> reference_ns_;
 };

@@ -83,8 +83,7 @@ void Workers::Shutdown() {
   KillWorkers();
 }
 
-// ---- The judge
-// -------------------------------------------------------------------------------------------------------
+// ---- The judge -----------------------------------------------------------------------------------------------------
 
 Status Workers::LoadTrusted(worker::Client& client) const {
   if (!options_.trusted.valid()) return absl::OkStatus();
@@ -173,8 +172,7 @@ StatusOr<BufferPlacement> Workers::ClearBuffer() {
   return clear_;
 }
 
-// ---- The runner
-// ------------------------------------------------------------------------------------------------------
+// ---- The runner ----------------------------------------------------------------------------------------------------
 
 Workers::Started Workers::StartRunner() const {
   SOLSTICE_ASSIGN_OR_RETURN(auto spec,

@@ -107,7 +107,6 @@ class CudaDevice : public Device {
   std::vector<std::string> launched_;  // entries since the last Synchronize
   std::optional<RunOutcome> refused_;
   std::optional<Batch> batch_;
-  bool spoilt_ = false;
 };
 
 Status CudaDevice::Initialise() {
@@ -259,10 +258,7 @@ StatusOr<RunOutcome> CudaDevice::Synchronize(const RunLimits& limits) {
   } else if (refused_.has_value()) {
     outcome = *refused_;
   }
-  if (outcome.kind() != RunOutcome::OK) {
-    spoilt_ = true;
-    batch_.reset();
-  }
+  if (outcome.kind() != RunOutcome::OK) batch_.reset();
   // Device printf reaches standard output only by a call that waits.
   if (capture_ != nullptr && result != CUDA_ERROR_NOT_READY) driver_->cuStreamSynchronize_(stream_);
   if (capture_ != nullptr) outcome.set_device_output(capture_->Take(kMostOutputBytes));
