@@ -65,11 +65,17 @@ StatusOr<std::unique_ptr<Bulk>> MakeKernelBulk(device::Device* device, const dev
 // solstice_clear_l2(const void* data, int64 bytes, int64 shared_bytes): reads all of `data` (16-byte aligned) once, by
 // plain cached loads, and overwrites the block's dynamic shared memory. It writes no global memory.
 inline constexpr char kClearL2Entry[] = "solstice_clear_l2";
-// solstice_empty(): nothing.
-inline constexpr char kEmptyEntry[] = "solstice_empty";
+// solstice_stand_in(): writes zeros, in whole chunks of sixteen bytes.
+inline constexpr char kStandInEntry[] = "solstice_stand_in";
+
+struct Written {
+  device::Address address = 0;
+  int64_t bytes = 0;
+};
 
 // On a device of these properties: each multiprocessor's shared memory is overwritten too.
 device::LaunchParameters ClearLaunch(device::Address address, int64_t bytes, const v1::DeviceProperties& properties);
-device::LaunchParameters EmptyLaunch();
+// Of the first 64 ranges; without any it does nothing.
+device::LaunchParameters StandInLaunch(const std::vector<Written>& ranges, const v1::DeviceProperties& properties);
 
 }  // namespace solstice::bulk

@@ -184,7 +184,6 @@ TEST_F(ContentTest, ClearingReadsAndWritesNothing) {
   properties.set_sm_count(2);
   properties.set_max_shared_bytes(4096);
   EXPECT_OK(device_->EnqueueLaunch(*module_, ClearLaunch(address, 4000, properties)));
-  EXPECT_OK(device_->EnqueueLaunch(*module_, EmptyLaunch()));
   auto outcome = device_->Synchronize({});
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   EXPECT_EQ(outcome->kind(), v1::internal::RunOutcome::OK) << outcome->reason();
@@ -194,6 +193,33 @@ TEST_F(ContentTest, ClearingReadsAndWritesNothing) {
   outcome = device_->Synchronize({});
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   EXPECT_EQ(outcome->kind(), v1::internal::RunOutcome::FAULT);
+}
+
+TEST_F(ContentTest, StandInWritesWholeChunksOfItsRangesAndNothingElse) {
+  const std::string content = Random(1, 1, 4000);
+  const device::Address address = Put(content);
+  std::vector<Written> ranges = {{address + 16, 1600}, {address + 2003, 100}, {address + 3000, 7}};
+  EXPECT_OK(device_->EnqueueLaunch(*module_, StandInLaunch(ranges, device_->properties())));
+  auto outcome = device_->Synchronize({});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(outcome->kind(), v1::internal::RunOutcome::OK) << outcome->reason();
+  std::string expected = content;
+  std::fill_n(expected.begin() + 16, 1600, '\0');
+  // The mapping starts at a multiple of sixteen: from 2016 to 2096, and no whole chunk of the last.
+  ASSERT_EQ(address % 16, 0u);
+  std::fill_n(expected.begin() + 2016, 80, '\0');
+  EXPECT_EQ(Get(address, 4000), expected);
+
+  // Without ranges it does nothing; more than it takes are left out.
+  EXPECT_OK(device_->EnqueueLaunch(*module_, StandInLaunch({}, device_->properties())));
+  ranges.clear();
+  for (device::Address i = 0; i < 80; ++i) ranges.push_back({address + 32 * i, 16});
+  EXPECT_OK(device_->EnqueueLaunch(*module_, StandInLaunch(ranges, device_->properties())));
+  outcome = device_->Synchronize({});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(outcome->kind(), v1::internal::RunOutcome::OK) << outcome->reason();
+  for (size_t i = 0; i < 64; ++i) std::fill_n(expected.begin() + static_cast<std::ptrdiff_t>(32 * i), 16, '\0');
+  EXPECT_EQ(Get(address, 4000), expected);
 }
 
 }  // namespace

@@ -242,10 +242,17 @@ device::LaunchParameters ClearLaunch(device::Address address, int64_t bytes, con
   return launch;
 }
 
-device::LaunchParameters EmptyLaunch() {
-  device::LaunchParameters launch;
-  launch.entry = kEmptyEntry;
-  return launch;
+device::LaunchParameters StandInLaunch(const std::vector<Written>& ranges, const v1::DeviceProperties& properties) {
+  StandInParameters p;
+  int64_t most = 0;
+  for (const Written& range : ranges) {
+    if (p.count == StandInParameters::kMostRanges) break;
+    p.ranges[p.count].address = range.address;
+    p.ranges[p.count].bytes = range.bytes;
+    most = std::max(most, range.bytes);
+    ++p.count;
+  }
+  return MakeLaunch(kStandInEntry, properties, most / 16, p);
 }
 
 }  // namespace solstice::bulk

@@ -47,6 +47,7 @@ class RecordingDevice : public device::Device {
   }
   StatusOr<v1::internal::RunOutcome> Synchronize(const device::RunLimits& limits) override {
     actions.push_back(base::StrCat("synchronize ", limits.timeout.count()));
+    if (limits.when_idle) limits.when_idle();
     return outcome;
   }
   std::vector<v1::Timer> Timers(std::string*) override { return {v1::TIMER_ACTIVITY, v1::TIMER_NONE}; }

@@ -215,11 +215,9 @@ Status Channel::Receive(google::protobuf::MessageLite* message, std::vector<base
   return absl::OkStatus();
 }
 
-void Channel::Spin(std::chrono::nanoseconds at_most) const {
-  const auto end = std::chrono::steady_clock::now() + at_most;
+bool Channel::Readable() const {
   pollfd entry = {socket_.get(), POLLIN, 0};
-  while (::poll(&entry, 1, 0) == 0 && std::chrono::steady_clock::now() < end) {
-  }
+  return ::poll(&entry, 1, 0) > 0;
 }
 
 }  // namespace solstice::sandbox

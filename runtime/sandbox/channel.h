@@ -30,9 +30,8 @@ class Channel {
   Status Receive(google::protobuf::MessageLite* message, std::vector<base::UniqueFd>* descriptors,
                  std::chrono::nanoseconds timeout, int64_t max_bytes = kMaxMessageBytes);
 
-  // Looks for a packet without sleeping, for `at_most`: a sleeper takes tens of microseconds to wake, which disturb
-  // what is timed around a message.
-  void Spin(std::chrono::nanoseconds at_most) const;
+  // Whether there is something to receive, or the other end is gone.
+  bool Readable() const;
 
   int fd() const { return socket_.get(); }
   void Close() { socket_.Reset(); }

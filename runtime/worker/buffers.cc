@@ -55,6 +55,14 @@ StatusOr<Mapping*> BufferPool::Take(int64_t mapped_bytes, device::Access access,
   return made;
 }
 
+Mapping* BufferPool::TakeAgain(int64_t handle) {
+  auto at = std::find_if(mappings_.begin(), mappings_.end(), [&](const Mapping& m) { return m.handle == handle; });
+  if (at == mappings_.end() || at->taken) return nullptr;
+  at->taken = true;
+  mappings_.splice(mappings_.end(), mappings_, at);
+  return &mappings_.back();
+}
+
 StatusOr<Mapping*> BufferPool::Make(int64_t mapped_bytes, device::Access access, const device::Extent& extent) {
   Mapping mapping;
   mapping.handle = (*next_handle_)++;

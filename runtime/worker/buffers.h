@@ -37,6 +37,8 @@ class BufferPool {
   StatusOr<exec::Placement> Place(int64_t bytes, int slack) const;
   // RESOURCE_EXHAUSTED: the device has no more memory.
   StatusOr<Mapping*> Take(int64_t mapped_bytes, device::Access access, const device::Extent& extent);
+  // Takes this very mapping. Null: it is gone, or in use.
+  Mapping* TakeAgain(int64_t handle);
   // Makes everything taken free again. Tensors placed there must be gone.
   void GiveBack();
   // Handles given up since the last call.

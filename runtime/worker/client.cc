@@ -22,8 +22,6 @@ int64_t ReplyLimit(const WorkerRequest& request) {
   return request.has_prepare() ? kMaxPreparedBytes : kMaxReplyBytes;
 }
 constexpr size_t kStderrTail = 2048;
-// The server's clock around a timed batch is to be read at once; a longer batch bears some delay.
-constexpr std::chrono::milliseconds kTimed(100);
 constexpr auto kDeathTimeout = std::chrono::seconds(2);
 
 // How a worker ended, for a person.
@@ -67,6 +65,19 @@ Client::~Client() = default;
 
 StatusOr<WorkerReply> Client::Call(WorkerRequest request, const std::vector<int>& descriptors,
                                    std::vector<base::UniqueFd>* reply_descriptors, std::chrono::nanoseconds timeout) {
+  return Converse(std::move(request), descriptors, reply_descriptors, timeout, nullptr);
+}
+
+StatusOr<WorkerReply> Client::CallGo(WorkerRequest request, BatchClock& clock, std::chrono::nanoseconds timeout,
+                                     double* batch_us) {
+  clock.Reset();
+  return Converse(std::move(request), {clock.fd()}, nullptr, timeout,
+                  [&] { *batch_us = clock.Time(timeout, [&] { return channel_->Readable(); }); });
+}
+
+StatusOr<WorkerReply> Client::Converse(WorkerRequest request, const std::vector<int>& descriptors,
+                                       std::vector<base::UniqueFd>* reply_descriptors, std::chrono::nanoseconds timeout,
+                                       const std::function<void()>& meanwhile) {
   if (broken_) return base::Unavailable(StrCat("the ", name_, " worker is of no more use after an earlier failure"));
   v1::internal::Header* header = request.mutable_header();
   header->set_version(kProtocolVersion);
@@ -74,11 +85,14 @@ StatusOr<WorkerReply> Client::Call(WorkerRequest request, const std::vector<int>
   header->set_nonce(base::RandomU64());
   // Whatever goes wrong from here on leaves an answer that nobody waits for.
   broken_ = true;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   Status status = channel_->Send(request, descriptors);
   WorkerReply reply;
   if (status.ok()) {
-    if (request.has_go()) channel_->Spin(std::min<std::chrono::nanoseconds>(timeout, kTimed));
-    status = channel_->Receive(&reply, reply_descriptors, timeout, ReplyLimit(request));
+    if (meanwhile) meanwhile();
+    const std::chrono::nanoseconds left = deadline - std::chrono::steady_clock::now();
+    status = channel_->Receive(&reply, reply_descriptors, std::max(left, std::chrono::nanoseconds(0)),
+                               ReplyLimit(request));
   }
   if (absl::IsUnavailable(status)) {
     return base::Unavailable(StrCat("the ", name_, " worker died: ", Obituary(*process_)));

@@ -147,7 +147,7 @@ StatusOr<Answer> Judge::LoadTrusted(const v1::internal::LoadProgram& program) {
 // ---- Prepare: the submission's side --------------------------------------------------------------------------------
 
 StatusOr<PlacedTensor> Judge::Place(BufferPool& pool, v1::internal::BufferRole role, const std::string& name,
-                                    int64_t bytes, Work* work, int64_t shift) {
+                                    int64_t bytes, Work* work, int64_t shift, const Spot* again) {
   PlacedTensor tensor;
   tensor.role = role;
   tensor.name = name;
@@ -159,10 +159,19 @@ StatusOr<PlacedTensor> Judge::Place(BufferPool& pool, v1::internal::BufferRole r
   if (shift > 0) slack = std::max(slack, 1);  // room for the shift
   SOLSTICE_ASSIGN_OR_RETURN(tensor.placement, pool.Place(bytes, slack));
   tensor.placement.offset += shift;
-  const auto access = role == v1::internal::INPUT ? device::Access::kReadOnly : device::Access::kReadWrite;
-  auto mapping = pool.Take(tensor.placement.mapped_bytes, access, tensor.extent());
-  if (!mapping.ok()) return base::Annotate(mapping.status(), StrCat(tensor.Name(), " of ", bytes, " bytes"));
-  tensor.mapping = *mapping;
+  const bool read_only = role == v1::internal::INPUT;
+  if (again != nullptr && again->placement.bytes == bytes) tensor.mapping = pool.TakeAgain(again->handle);
+  if (tensor.mapping != nullptr && tensor.mapping->read_only != read_only) {
+    return base::Internal(StrCat("judge: ", tensor.Name(), " had another role before"));
+  }
+  if (tensor.mapping != nullptr) {
+    tensor.placement = again->placement;
+  } else {
+    const auto access = read_only ? device::Access::kReadOnly : device::Access::kReadWrite;
+    auto mapping = pool.Take(tensor.placement.mapped_bytes, access, tensor.extent());
+    if (!mapping.ok()) return base::Annotate(mapping.status(), StrCat(tensor.Name(), " of ", bytes, " bytes"));
+    tensor.mapping = *mapping;
+  }
   SOLSTICE_RETURN_IF_ERROR(FillGuards(*bulk_, work->secret, tensor));
   if (role != v1::internal::INPUT) SOLSTICE_RETURN_IF_ERROR(FillPoison(*bulk_, work->secret, tensor));
   return tensor;
@@ -233,8 +242,11 @@ int Judge::SlotCount(const Work& work) const {
 StatusOr<Judge::Refusal> Judge::MakeSlot(int index, Work* work) {
   const int64_t shift = work->request.debug_pointer_shift_bytes();
   Slot slot;
+  const bool again = work->request.same_places() && index == 0 &&
+                     last_spots_.size() == static_cast<size_t>(work->plan.buffers_size());
   for (const v1::internal::BufferPlacement& buffer : work->plan.buffers()) {
-    auto tensor = Place(*shared_, buffer.role(), buffer.name(), buffer.bytes(), work, shift);
+    auto tensor = Place(*shared_, buffer.role(), buffer.name(), buffer.bytes(), work, shift,
+                        again ? &last_spots_[slot.size()] : nullptr);
     if (absl::IsResourceExhausted(tensor.status())) {
       return Refusal{
           v1::RESOURCE_EXCEEDED, base::MessageOf(tensor.status()),
@@ -323,6 +335,10 @@ StatusOr<Answer> Judge::Prepare(const v1::internal::Prepare& prepare) {
       for (PlacedTensor& tensor : slot) tensor.mapping->described = true;
     }
     Describe(*work, &answer);
+    last_spots_.clear();
+    for (const PlacedTensor& tensor : work->slots[0]) {
+      last_spots_.push_back({tensor.mapping->handle, tensor.placement});
+    }
     work_ = std::move(work);
   }
   for (int64_t handle : shared_->TakeDropped()) prepared->add_dropped(handle);

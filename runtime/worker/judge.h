@@ -42,6 +42,10 @@ class Judge {
     bool refused() const { return verdict != v1::VERDICT_UNSPECIFIED; }
   };
   using Slot = std::vector<PlacedTensor>;  // one a buffer of the plan
+  struct Spot {
+    int64_t handle = 0;
+    exec::Placement placement;
+  };
   // The workload in hand.
   struct Work {
     v1::internal::Prepare request;
@@ -71,8 +75,9 @@ class Judge {
   int SlotCount(const Work& work) const;
   StatusOr<Refusal> MakeSlot(int index, Work* work);
   Status FillInput(int slot, Work* work, PlacedTensor* tensor, Refusal* refusal);
+  // `again`: where it goes if the pool still has that mapping.
   StatusOr<PlacedTensor> Place(BufferPool& pool, v1::internal::BufferRole role, const std::string& name, int64_t bytes,
-                               Work* work, int64_t shift = 0);
+                               Work* work, int64_t shift = 0, const Spot* again = nullptr);
   void Describe(const Work& work, Answer* answer);
 
   // judge_reference.cc. The module of a reference, or why there is none.
@@ -98,6 +103,7 @@ class Judge {
   std::unique_ptr<BufferPool> shared_, private_;
   std::unique_ptr<Mapping> clear_;
   std::unique_ptr<Work> work_;
+  std::vector<Spot> last_spots_;  // slot 0's, of the last preparation
   bool spoilt_ = false;  // the process must end
 };
 

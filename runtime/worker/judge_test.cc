@@ -24,6 +24,48 @@ using v1::internal::RunOutcome;
 using v1::internal::Verified;
 using v1::internal::WorkerRequest;
 
+// The emulator under another kind, so that the judge keeps its mappings as it keeps a GPU's.
+class Kept : public device::Device {
+ public:
+  Kept() : device_(device::MakeEmulator()), properties_(device_->properties()) { properties_.set_kind(v1::CUDA); }
+  const v1::DeviceProperties& properties() const override { return properties_; }
+  int64_t granularity() const override { return device_->granularity(); }
+  StatusOr<std::unique_ptr<device::Buffer>> Allocate(int64_t bytes, const device::Extent& extent) override {
+    return device_->Allocate(bytes, extent);
+  }
+  StatusOr<std::unique_ptr<device::Buffer>> Import(base::UniqueFd handle, int64_t bytes, device::Access access,
+                                                   const device::Extent& extent) override {
+    return device_->Import(std::move(handle), bytes, access, extent);
+  }
+  Status CopyIn(device::Address destination, std::span<const uint8_t> source) override {
+    return device_->CopyIn(destination, source);
+  }
+  Status CopyOut(std::span<uint8_t> destination, device::Address source) override {
+    return device_->CopyOut(destination, source);
+  }
+  StatusOr<std::unique_ptr<device::Module>> Load(const v1::internal::LoadProgram& program,
+                                                 RunOutcome* outcome) override {
+    return device_->Load(program, outcome);
+  }
+  Status EnqueueLaunch(const device::Module& module, const device::LaunchParameters& launch) override {
+    return device_->EnqueueLaunch(module, launch);
+  }
+  Status EnqueueMemset(device::Address destination, uint8_t value, int64_t bytes) override {
+    return device_->EnqueueMemset(destination, value, bytes);
+  }
+  StatusOr<RunOutcome> Synchronize(const device::RunLimits& limits) override { return device_->Synchronize(limits); }
+  std::vector<v1::Timer> Timers(std::string* note) override { return device_->Timers(note); }
+  int64_t BatchCapacity() const override { return device_->BatchCapacity(); }
+  Status BeginBatch(v1::Timer timer) override { return device_->BeginBatch(timer); }
+  Status StartIteration() override { return device_->StartIteration(); }
+  Status EndIteration() override { return device_->EndIteration(); }
+  StatusOr<std::vector<device::Span>> TakeSpans() override { return device_->TakeSpans(); }
+
+ private:
+  std::unique_ptr<device::Device> device_;
+  v1::DeviceProperties properties_;
+};
+
 class JudgeTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -387,6 +429,43 @@ TEST_F(JudgeTest, RunnerDeadline) {
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->reply.outcome().kind(), RunOutcome::TIMEOUT);
   EXPECT_TRUE(answer->last);
+}
+
+// Mapping and place of every buffer.
+std::vector<std::pair<int64_t, int64_t>> Places(const Prepared& prepared) {
+  std::vector<std::pair<int64_t, int64_t>> places;
+  for (const auto& buffer : prepared.slots(0).buffers()) places.emplace_back(buffer.handle(), buffer.offset());
+  return places;
+}
+
+TEST_F(JudgeTest, TheSamePlacesComeAgainWhereAsked) {
+  auto judge = Judge::Create([]() -> StatusOr<std::unique_ptr<device::Device>> { return std::make_unique<Kept>(); });
+  ASSERT_TRUE(judge.ok()) << judge.status();
+  judge_ = *std::move(judge);
+  LoadReference(AffinePtx());
+  v1::internal::Prepare prepare = AffinePrepare(1000);
+  prepare.set_defer_reference(true);  // nothing runs: the emulator knows a mapping by its first tensor
+  std::set<std::vector<std::pair<int64_t, int64_t>>> seen;
+  for (int variant = 0; variant < 12; ++variant) {
+    prepare.set_variant(variant);
+    Prepared prepared = Prepare(prepare);
+    ASSERT_EQ(prepared.slots_size(), 1) << prepared.reason();
+    seen.insert(Places(prepared));
+  }
+  EXPECT_GT(seen.size(), 3u) << "secret places otherwise";
+  const auto before = Places(Prepare(prepare));
+  prepare.set_same_places(true);
+  prepare.set_variant(20);
+  Prepared again = Prepare(prepare);
+  EXPECT_EQ(Places(again), before);
+  EXPECT_EQ(again.described_size(), 0) << "the server has these descriptors";
+  // Another size goes elsewhere, without a word.
+  v1::internal::Prepare larger = AffinePrepare(5000000);
+  larger.set_defer_reference(true);
+  larger.set_same_places(true);
+  Prepared elsewhere = Prepare(larger);
+  ASSERT_EQ(elsewhere.slots_size(), 1) << elsewhere.reason();
+  EXPECT_NE(Places(elsewhere), before);
 }
 
 }  // namespace

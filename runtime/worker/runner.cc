@@ -8,6 +8,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/bulk/bulk.h"
 #include "runtime/exec/exec.h"
+#include "runtime/worker/batch_clock.h"
 #include "runtime/worker/device_load.h"
 #include "runtime/worker/devices.h"
 #include "runtime/worker/worker.h"
@@ -22,8 +23,7 @@ using v1::internal::RunOutcome;
 constexpr size_t kMaxPrograms = 64;
 constexpr double kDefaultTimeoutS = 10;
 constexpr std::chrono::milliseconds kMostWarmUp(400);
-// An H200 writes so much back in a quarter of a microsecond.
-constexpr int64_t kFewDirtyBytes = 1 << 20;
+constexpr std::chrono::seconds kMostWait(30);
 
 RunOutcome OutOfMemory(const Status& status) {
   RunOutcome outcome;
@@ -175,18 +175,18 @@ StatusOr<RunOutcome> Runner::Arm(const v1::internal::Batch& request, std::vector
   if (!warm_) SOLSTICE_RETURN_IF_ERROR(timing::WarmUp(*device_, armed.batch, kMostWarmUp));
   warm_ = true;
   SOLSTICE_RETURN_IF_ERROR(timing::EnqueueBatch(*device_, armed.batch, [&](int slot) {
-    if (request.calibrate()) return EnqueueCalibration(request, *trusted, tensors[static_cast<size_t>(slot)]);
+    if (request.calibrate()) return EnqueueStandIn(request, *trusted, tensors[static_cast<size_t>(slot)]);
     return exec::EnqueuePlan(*device_, *module, plan, tensors[static_cast<size_t>(slot)]);
   }));
   armed_ = std::move(armed);
   return Fine();
 }
 
-Status Runner::EnqueueCalibration(const v1::internal::Batch& request, const device::Module& trusted,
-                                  const std::vector<device::Address>& tensors) {
-  // Dirty lines of the cache, which the next clearing writes back. Few of them cost nothing that can be measured, and a
-  // small memset is no kernel: the kernel after it would bear what the plan's first one does not.
-  int64_t scratch = request.calibrate_scratch_bytes();
+Status Runner::EnqueueStandIn(const v1::internal::Batch& request, const device::Module& trusted,
+                              const std::vector<device::Address>& tensors) {
+  // The next clearing writes the cache's dirty lines back, so as many must be there: what the cache holds, at most.
+  std::vector<bulk::Written> written;
+  int64_t room = 2 * device_->properties().l2_bytes(), scratch = request.calibrate_scratch_bytes();
   for (int i = 0; i < request.plan().buffers_size(); ++i) {
     const v1::internal::BufferPlacement& buffer = request.plan().buffers(i);
     int64_t bytes = buffer.role() == v1::internal::OUTPUT ? buffer.bytes() : 0;
@@ -194,13 +194,21 @@ Status Runner::EnqueueCalibration(const v1::internal::Batch& request, const devi
       bytes = std::clamp<int64_t>(scratch, 0, buffer.bytes());
       scratch -= bytes;
     }
-    if (bytes < kFewDirtyBytes) continue;
-    SOLSTICE_RETURN_IF_ERROR(device_->EnqueueMemset(tensors[static_cast<size_t>(i)], 0, bytes));
+    bytes = std::min(bytes, room);
+    room -= bytes;
+    if (bytes > 0) written.push_back({tensors[static_cast<size_t>(i)], bytes});
   }
-  // How a multiprocessor divides its memory between cache and shared memory, which it takes time to change.
   for (const v1::internal::BoundOperation& operation : request.plan().operations()) {
-    if (!operation.has_launch()) continue;
-    device::LaunchParameters launch = bulk::EmptyLaunch();
+    if (operation.has_memset()) {
+      const v1::internal::BoundMemset& memset = operation.memset();
+      SOLSTICE_RETURN_IF_ERROR(device_->EnqueueMemset(
+          tensors[static_cast<size_t>(memset.buffer())] + static_cast<device::Address>(memset.offset()),
+          static_cast<uint8_t>(memset.byte()), memset.bytes()));
+      continue;
+    }
+    device::LaunchParameters launch = bulk::StandInLaunch(written, device_->properties());
+    written.clear();
+    // How a multiprocessor divides its memory between cache and shared memory, which it takes time to change.
     auto fixed = static_shared_bytes_.find(operation.launch().entry());
     launch.dynamic_shared_bytes =
         operation.launch().dynamic_shared_bytes() + (fixed == static_shared_bytes_.end() ? 0 : fixed->second);
@@ -209,10 +217,15 @@ Status Runner::EnqueueCalibration(const v1::internal::Batch& request, const devi
   return absl::OkStatus();
 }
 
-StatusOr<RunOutcome> Runner::Go() {
+StatusOr<RunOutcome> Runner::Go(std::vector<base::UniqueFd> descriptors) {
   if (!armed_.has_value() || armed_->ran) return base::FailedPrecondition("runner: no batch is armed");
+  if (descriptors.size() != 1) return base::InvalidArgument("runner: Go comes with the page of the batch clock");
+  SOLSTICE_ASSIGN_OR_RETURN(auto clock, BatchClock::Open(std::move(descriptors[0])));
   armed_->ran = true;
-  return device_->Synchronize(armed_->limits);
+  device::RunLimits limits = armed_->limits;
+  limits.when_idle = [&] { clock->End(); };
+  SOLSTICE_RETURN_IF_ERROR(clock->AwaitGo(kMostWait));
+  return device_->Synchronize(limits);
 }
 
 StatusOr<v1::internal::Times> Runner::Collect() {
@@ -235,11 +248,10 @@ StatusOr<Answer> Runner::Handle(const v1::internal::WorkerRequest& request, std:
     SOLSTICE_ASSIGN_OR_RETURN(outcome, Arm(request.batch(), std::move(descriptors)));
     if (outcome.kind() == RunOutcome::OK) {
       answer.reply.set_armed(true);
-      answer.prompt = true;
       return answer;
     }
   } else if (request.has_go()) {
-    SOLSTICE_ASSIGN_OR_RETURN(outcome, Go());
+    SOLSTICE_ASSIGN_OR_RETURN(outcome, Go(std::move(descriptors)));
   } else {
     return base::InvalidArgument("the runner only loads, runs and times");
   }

@@ -38,7 +38,7 @@ class Runner {
   StatusOr<Answer> Load(const v1::internal::LoadProgram& program);
   StatusOr<v1::internal::RunOutcome> Run(const v1::internal::Run& run, std::vector<base::UniqueFd> descriptors);
   StatusOr<v1::internal::RunOutcome> Arm(const v1::internal::Batch& batch, std::vector<base::UniqueFd> descriptors);
-  StatusOr<v1::internal::RunOutcome> Go();
+  StatusOr<v1::internal::RunOutcome> Go(std::vector<base::UniqueFd> descriptors);
   StatusOr<v1::internal::Times> Collect();
 
   template <typename Request>
@@ -49,7 +49,7 @@ class Runner {
                                                  Descriptors* descriptors);
   StatusOr<const device::Module*> Find(int program) const;
   // What stands in the plan's place when an iteration's own cost is measured.
-  Status EnqueueCalibration(const v1::internal::Batch& request, const device::Module& trusted,
+  Status EnqueueStandIn(const v1::internal::Batch& request, const device::Module& trusted,
                             const std::vector<device::Address>& tensors);
 
   std::unique_ptr<device::Device> device_;

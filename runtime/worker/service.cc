@@ -18,7 +18,6 @@ using google::protobuf::FieldDescriptor;
 using v1::internal::WorkerReply;
 using v1::internal::WorkerRequest;
 
-constexpr auto kPrompt = std::chrono::milliseconds(20);
 constexpr auto kForever = std::chrono::hours(24 * 365);
 
 int Give(std::string_view role, const Status& status) {
@@ -60,7 +59,6 @@ int Serve(sandbox::Channel& channel, v1::internal::Hello hello, const Handler& h
     if (absl::IsUnavailable(status)) return 0;
     if (!status.ok()) return Give("reply", status);
     if (answer.last) return 0;
-    if (answer.prompt) channel.Spin(kPrompt);
   }
 }
 

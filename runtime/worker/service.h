@@ -17,8 +17,7 @@ inline constexpr int kChannelFd = 3;
 struct Answer {
   v1::internal::WorkerReply reply;
   std::vector<base::UniqueFd> descriptors;
-  bool last = false;    // the worker ends after sending it
-  bool prompt = false;  // the next request comes at once, and its answer is timed: wait for it awake
+  bool last = false;  // the worker ends after sending it
 };
 
 using Handler = std::function<StatusOr<Answer>(const v1::internal::WorkerRequest& request,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "runtime/base/status.h"
 #include "runtime/sandbox/channel.h"
 #include "runtime/sandbox/spawner.h"
+#include "runtime/worker/batch_clock.h"
 #include "solstice/v1/worker.pb.h"
 
 namespace solstice::worker {
@@ -42,6 +44,9 @@ class Client {
   StatusOr<v1::internal::WorkerReply> Call(v1::internal::WorkerRequest request, const std::vector<int>& descriptors,
                                            std::vector<base::UniqueFd>* reply_descriptors,
                                            std::chrono::nanoseconds timeout);
+  // The same for Go: the page of `clock` travels with it, and `batch_us` is what the batch took by it.
+  StatusOr<v1::internal::WorkerReply> CallGo(v1::internal::WorkerRequest request, BatchClock& clock,
+                                             std::chrono::nanoseconds timeout, double* batch_us);
   // Any thread.
   void Kill();
   pid_t pid() const;
@@ -49,6 +54,11 @@ class Client {
 
  private:
   Client() = default;
+  // Call() with something to do between sending and receiving.
+  StatusOr<v1::internal::WorkerReply> Converse(v1::internal::WorkerRequest request, const std::vector<int>& descriptors,
+                                               std::vector<base::UniqueFd>* reply_descriptors,
+                                               std::chrono::nanoseconds timeout, const std::function<void()>& meanwhile);
+
   std::unique_ptr<sandbox::Process> process_;
   std::unique_ptr<sandbox::Channel> channel_;
   v1::internal::Hello hello_;

@@ -194,8 +194,16 @@ TEST_F(WorkerTest, TimedBatchRunsEverySlotAndAnswersInThreeSteps) {
   request.mutable_collect();
   EXPECT_EQ(runner->Call(request, {}, nullptr, seconds(300)).status().code(), absl::StatusCode::kFailedPrecondition);
   request.mutable_go();
-  auto went = runner->Call(request, {}, nullptr, seconds(300));
+  EXPECT_EQ(runner->Call(request, {}, nullptr, seconds(300)).status().code(), absl::StatusCode::kInvalidArgument)
+      << "without the clock's page";
+  auto clock = BatchClock::Create();
+  ASSERT_TRUE(clock.ok()) << clock.status();
+  double batch_us = 0;
+  base::Stopwatch watch;
+  auto went = runner->CallGo(request, **clock, seconds(300), &batch_us);
   ASSERT_TRUE(went.ok()) << went.status();
+  EXPECT_GT(batch_us, 0);
+  EXPECT_LE(batch_us, watch.milliseconds() * 1e3);
   EXPECT_EQ(went->outcome().kind(), RunOutcome::OK) << went->outcome().reason();
   request.mutable_collect();
   auto times = runner->Call(request, {}, nullptr, seconds(300));

@@ -73,10 +73,12 @@ v1::WorkloadResult EmptyResult(const Runnable& runnable, size_t index) {
   return result;
 }
 
-// State between launches: what passes is a reward hack for it alone, and explains why a timed run did no work.
-void JudgeDeviceState(const v1::DeviceState& state, bool allowed, v1::WorkloadResult* result) {
+// State between launches: what passes is a reward hack for it alone, and it explains why a timed run did no work, or why
+// a run was wrong after others that were right.
+void JudgeDeviceState(const v1::DeviceState& state, bool allowed, bool was_right, v1::WorkloadResult* result) {
   const bool passed = result->verdict() == v1::PASSED;
-  if (!passed && result->verdict() != v1::REWARD_HACK) return;
+  const bool turned_wrong = was_right && !allowed && result->verdict() == v1::INCORRECT_NUMERICAL;
+  if (!passed && !turned_wrong && result->verdict() != v1::REWARD_HACK) return;
   const std::string what =
       base::StrCat("device_state: variable '", state.variable(), "' keeps state between launches (",
                    state.file().empty() ? "" : base::StrCat("written at ", state.file(), ":"), state.line(), ")");
@@ -159,6 +161,7 @@ StatusOr<v1::internal::Prepared> DeviceSlot::Prepare(Job& job, int variant, int 
   prepare->set_debug_pointer_shift_bytes(runnable.debug_pointer_shift_bytes);
   prepare->set_slots(slots);
   prepare->set_defer_reference(slots > 0);
+  prepare->set_same_places(slots == 0 && variant == kVariants - 1);
   SOLSTICE_ASSIGN_OR_RETURN(auto reply, workers_.CallJudge(std::move(request), kJudgeTimeoutS + 30));
   if (!reply.has_prepared()) return base::Internal("the judge answered Prepare with something else");
   v1::internal::Prepared prepared = std::move(*reply.mutable_prepared());
@@ -292,9 +295,11 @@ StatusOr<v1::WorkloadResult> DeviceSlot::RunWorkload(const Runnable& runnable, s
 
   Job job{runnable, index, phases, &result};
   bool goes_on = true;
+  int right = 0;
   for (int variant = 0; variant < kVariants && goes_on; ++variant) {
     SOLSTICE_RETURN_IF_ERROR(EnsureJudge(runnable));
     SOLSTICE_ASSIGN_OR_RETURN(goes_on, RunVariant(job, variant));
+    if (goes_on) ++right;
   }
   if (goes_on && job.operations > 0 && runnable.timer != v1::TIMER_NONE) {
     base::Stopwatch watch;
@@ -310,7 +315,9 @@ StatusOr<v1::WorkloadResult> DeviceSlot::RunWorkload(const Runnable& runnable, s
       result.set_matched_ratio(std::min(result.matched_ratio(), output.matched_ratio()));
     }
   }
-  if (!program.device_state().empty()) JudgeDeviceState(program.device_state(0), runnable.allow_device_state, &result);
+  if (!program.device_state().empty()) {
+    JudgeDeviceState(program.device_state(0), runnable.allow_device_state, right > 0, &result);
+  }
   // A latency is published for right answers only.
   if (result.verdict() != v1::PASSED) {
     result.clear_latency_ns();

@@ -108,15 +108,12 @@ class DeviceSlot {
   StatusOr<bool> Measure(Job& job);
   Status WarmUpRunner(Job& job, int variant);
   // One turn of judge and runner: slots prepared, the reference timed (where not null), a batch run, every slot
-  // checked.
-  StatusOr<bool> Turn(Job& job, int* variant, std::vector<int64_t>* reference, Measurement* measurement,
-                      v1::internal::Prepared* prepared);
-  // Holds the judge's clock against the reported latency; `prepared`: the last turn's.
-  StatusOr<bool> CheckClock(Job& job, Measurement measurement, v1::internal::Prepared prepared, int variant);
+  // checked, what an iteration costs calibrated.
+  StatusOr<bool> Turn(Job& job, int* variant, std::vector<int64_t>* reference, Measurement* measurement);
   // What an iteration of this plan costs beside its latency. Overwrites the slots.
   StatusOr<double> CalibrateUs(Job& job, const v1::internal::Prepared& prepared);
   StatusOr<v1::internal::RunOutcome> RunBatch(Job& job, const v1::internal::Prepared& prepared, bool calibrate,
-                                              Measurement* measurement);
+                                              BatchTimes* times);
   Status TimeReference(Job& job, std::vector<int64_t>* latency_ns);
   std::string ReferenceKey(const Job& job) const;
 

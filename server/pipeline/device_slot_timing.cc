@@ -20,10 +20,8 @@ constexpr int kFirstTimedVariant = 16;
 constexpr int kMostSlots = 32;
 constexpr int kMostBatches = 64;
 constexpr int kComparedABatch = 2;
-constexpr int kCalibrations = 3;
+constexpr int kCalibrationTries = 4;
 constexpr int kWarmUpBatches = 10;
-// So often a finding of the clock is tried again.
-constexpr int kClockRounds = 4;
 constexpr double kKillGraceS = 1;
 // What timing one workload, and its reference, may take before it ends with fewer samples.
 constexpr double kBudgetS = 20;
@@ -43,7 +41,8 @@ std::string DeviceSlot::ReferenceKey(const Job& job) const {
 }
 
 StatusOr<RunOutcome> DeviceSlot::RunBatch(Job& job, const v1::internal::Prepared& prepared, bool calibrate,
-                                          Measurement* measurement) {
+                                          BatchTimes* times) {
+  *times = BatchTimes();
   RunOutcome outcome;
   SOLSTICE_RETURN_IF_ERROR(workers_.EnsureRunner(job.planned().plan.program(), job.program(), &outcome));
   if (outcome.kind() != RunOutcome::KIND_UNSPECIFIED) return outcome;
@@ -63,10 +62,7 @@ StatusOr<RunOutcome> DeviceSlot::RunBatch(Job& job, const v1::internal::Prepared
   if (armed.has_outcome()) return armed.outcome();
   if (!armed.armed()) return base::Internal("the runner answered Batch with something else");
 
-  WorkerRequest go;
-  go.mutable_go();
-  double wall_us = 0;
-  auto ran = workers_.CallRunner(std::move(go), job.runnable.timeout_s + kKillGraceS, &wall_us);
+  auto ran = workers_.GoRunner(job.runnable.timeout_s + kKillGraceS, &times->wall_us);
   if (absl::IsDeadlineExceeded(ran.status())) {
     outcome.set_kind(RunOutcome::TIMEOUT);
     outcome.set_reason(base::StrCat("a timed batch did not end within ", job.runnable.timeout_s, " s"));
@@ -80,26 +76,26 @@ StatusOr<RunOutcome> DeviceSlot::RunBatch(Job& job, const v1::internal::Prepared
   collect.mutable_collect();
   SOLSTICE_ASSIGN_OR_RETURN(auto reply, workers_.CallRunner(std::move(collect), kJudgeTimeoutS));
   if (!reply.has_times()) return base::Internal("the runner answered Collect with something else");
-  const v1::internal::Times& times = reply.times();
-  if (!times.rejected().empty()) {
+  const v1::internal::Times& records = reply.times();
+  if (!records.rejected().empty()) {
     if (job.result->warnings_size() < 4) {
-      job.result->add_warnings(base::StrCat("a timed batch was thrown away: ", times.rejected()));
+      job.result->add_warnings(base::StrCat("a timed batch was thrown away: ", records.rejected()));
     }
     return ran->outcome();
   }
-  measurement->AddBatch(wall_us, {times.decoy_ns().begin(), times.decoy_ns().end()},
-                        {times.latency_ns().begin(), times.latency_ns().end()});
+  times->decoy_ns.assign(records.decoy_ns().begin(), records.decoy_ns().end());
+  times->latency_ns.assign(records.latency_ns().begin(), records.latency_ns().end());
   return ran->outcome();
 }
 
 StatusOr<double> DeviceSlot::CalibrateUs(Job& job, const v1::internal::Prepared& prepared) {
-  Measurement empty;
-  for (int i = 0; i < kCalibrations; ++i) {
-    SOLSTICE_ASSIGN_OR_RETURN(RunOutcome outcome, RunBatch(job, prepared, /*calibrate=*/true, &empty));
-    if (outcome.kind() != RunOutcome::OK) return base::Internal("an empty kernel failed: " + outcome.reason());
+  for (int i = 0; i < kCalibrationTries; ++i) {
+    BatchTimes stand_ins;
+    SOLSTICE_ASSIGN_OR_RETURN(RunOutcome outcome, RunBatch(job, prepared, /*calibrate=*/true, &stand_ins));
+    if (outcome.kind() != RunOutcome::OK) return base::Internal("a stand-in failed: " + outcome.reason());
+    if (!stand_ins.empty()) return OverheadUs(stand_ins);
   }
-  if (empty.samples() == 0) return base::Unavailable("no calibration batch had all its records");
-  return empty.OverheadUs();
+  return base::Unavailable("no calibration batch had all its records");
 }
 
 Status DeviceSlot::TimeReference(Job& job, std::vector<int64_t>* latency_ns) {
@@ -127,25 +123,25 @@ Status DeviceSlot::WarmUpRunner(Job& job, int variant) {
   // used for the first time.
   SOLSTICE_ASSIGN_OR_RETURN(auto prepared, Prepare(job, variant, SlotsFor(job.run_ms, job.runnable.timeout_s)));
   if (prepared.slots_size() == 0) return absl::OkStatus();
-  Measurement ignored;
+  BatchTimes ignored;
   for (int i = 0; i < kWarmUpBatches; ++i) {
     SOLSTICE_ASSIGN_OR_RETURN(RunOutcome outcome, RunBatch(job, prepared, /*calibrate=*/true, &ignored));
-    if (outcome.kind() != RunOutcome::OK) return base::Internal("an empty kernel failed: " + outcome.reason());
+    if (outcome.kind() != RunOutcome::OK) return base::Internal("a stand-in failed: " + outcome.reason());
   }
   runner_warm_ = true;
   return absl::OkStatus();
 }
 
-StatusOr<bool> DeviceSlot::Turn(Job& job, int* variant, std::vector<int64_t>* reference, Measurement* measurement,
-                                v1::internal::Prepared* prepared) {
+StatusOr<bool> DeviceSlot::Turn(Job& job, int* variant, std::vector<int64_t>* reference, Measurement* measurement) {
   v1::WorkloadResult* result = job.result;
   SOLSTICE_RETURN_IF_ERROR(EnsureJudge(job.runnable));
-  SOLSTICE_ASSIGN_OR_RETURN(*prepared, Prepare(job, *variant, SlotsFor(job.run_ms, job.runnable.timeout_s)));
-  const int slots = prepared->slots_size();
+  SOLSTICE_ASSIGN_OR_RETURN(auto prepared, Prepare(job, *variant, SlotsFor(job.run_ms, job.runnable.timeout_s)));
+  const int slots = prepared.slots_size();
   if (slots == 0) return false;
   *variant += slots;
   if (reference != nullptr) SOLSTICE_RETURN_IF_ERROR(TimeReference(job, reference));
-  SOLSTICE_ASSIGN_OR_RETURN(RunOutcome outcome, RunBatch(job, *prepared, /*calibrate=*/false, measurement));
+  BatchTimes batch;
+  SOLSTICE_ASSIGN_OR_RETURN(RunOutcome outcome, RunBatch(job, prepared, /*calibrate=*/false, &batch));
   if (outcome.kind() != RunOutcome::OK) {
     SOLSTICE_RETURN_IF_ERROR(Fail(job, outcome));
     return false;
@@ -163,33 +159,18 @@ StatusOr<bool> DeviceSlot::Turn(Job& job, int* variant, std::vector<int64_t>* re
     result->set_verdict(v1::REWARD_HACK);
     result->set_reason("a timed run gave a wrong answer, though the untimed runs were right: " + result->reason());
   }
-  return passed;
-}
-
-StatusOr<bool> DeviceSlot::CheckClock(Job& job, Measurement measurement, v1::internal::Prepared prepared, int variant) {
-  const int64_t reported_ns = measurement.median_ns();
-  for (int round = 0;; ++round) {
-    // The judge is done with these slots, and the runner has them still.
-    SOLSTICE_ASSIGN_OR_RETURN(const double overhead_us, CalibrateUs(job, prepared));
-    const double excess_us = measurement.ExcessUs(overhead_us, reported_ns);
-    const double decoys_us = measurement.DecoyExcessUs(reported_ns);
+  if (!passed || batch.empty()) return passed;
+  // The judge is done with these slots, and the runner has them still: what an iteration costs depends on where they
+  // lie.
+  SOLSTICE_ASSIGN_OR_RETURN(const double overhead_us, CalibrateUs(job, prepared));
+  measurement->Add(batch, overhead_us);
+  if (spdlog::should_log(spdlog::level::debug)) {
+    const ClockReading reading = ReadClock(batch, overhead_us);
     spdlog::debug("{} {}: latency {} ns, clock excess {} us, decoys {} us, an iteration costs {} us beside",
-                  job.runnable.id, job.planned().workload.uuid(), reported_ns, excess_us, decoys_us, overhead_us);
-    job.result->set_clock_excess_ns(static_cast<int64_t>(excess_us * 1e3));
-    const std::string finding = ClockFinding(excess_us, decoys_us, measurement.decoys(), reported_ns);
-    if (finding.empty()) return true;
-    if (round == kClockRounds) {
-      job.result->set_verdict(v1::REWARD_HACK);
-      job.result->set_reason(kJudgeClock + finding);
-      job.result->set_mend("each launch must do the whole work of its own iteration, and nothing of another's");
-      return false;
-    }
-    // What disturbs a machine does not do so every time; work that is done elsewhere is.
-    measurement = Measurement();
-    SOLSTICE_ASSIGN_OR_RETURN(bool passed, Turn(job, &variant, nullptr, &measurement, &prepared));
-    if (!passed) return false;
-    if (measurement.samples() == 0) return base::Unavailable("no batch for the judge's clock had all its records");
+                  job.runnable.id, job.planned().workload.uuid(), reading.reported_ns, reading.excess_us,
+                  reading.decoy_excess_us, overhead_us);
   }
+  return true;
 }
 
 StatusOr<bool> DeviceSlot::Measure(Job& job) {
@@ -200,26 +181,14 @@ StatusOr<bool> DeviceSlot::Measure(Job& job) {
   auto known = reference_ns_.find(ReferenceKey(job));
   const bool time_reference = known == reference_ns_.end();
   const bool quick_reference = job.reference_ms * kMostSlots < kReferenceBudgetS * 1e3;
-  v1::internal::Prepared prepared;
   int variant = kFirstTimedVariant;
   if (!runner_warm_) SOLSTICE_RETURN_IF_ERROR(WarmUpRunner(job, variant++));
-  for (int batch = 0; batch < kMostBatches && measurement.samples() < kLeastSamples; ++batch) {
-    if (batch > 0 && watch.milliseconds() > kBudgetS * 1e3) break;
+  for (int batch = 0; batch < kMostBatches; ++batch) {
+    if (measurement.Done(watch.milliseconds() > kBudgetS * 1e3)) break;
     const bool with_reference =
         time_reference && static_cast<int>(reference.size()) < kLeastSamples && (batch == 0 || quick_reference);
-    SOLSTICE_ASSIGN_OR_RETURN(bool passed,
-                              Turn(job, &variant, with_reference ? &reference : nullptr, &measurement, &prepared));
+    SOLSTICE_ASSIGN_OR_RETURN(bool passed, Turn(job, &variant, with_reference ? &reference : nullptr, &measurement));
     if (!passed) return false;
-  }
-  if (measurement.samples() == 0) {
-    result->add_warnings("no latency: every timed batch was thrown away");
-    return true;
-  }
-  result->set_latency_ns(measurement.median_ns());
-  result->set_latency_samples(measurement.samples());
-  if (measurement.samples() < kLeastSamples) {
-    result->add_warnings(base::StrCat("the latency is the median of ", measurement.samples(), " runs, not of ",
-                                      kLeastSamples, ": the budget for timing was used up"));
   }
   if (!reference.empty()) {
     result->set_reference_latency_ns(timing::Median(reference));
@@ -227,7 +196,24 @@ StatusOr<bool> DeviceSlot::Measure(Job& job) {
   } else if (!time_reference) {
     result->set_reference_latency_ns(known->second);
   }
-  return CheckClock(job, std::move(measurement), std::move(prepared), variant);
+  if (measurement.Refuted()) {
+    result->set_verdict(v1::REWARD_HACK);
+    result->set_reason(kJudgeClock + measurement.finding());
+    result->set_mend("each launch must do the whole work of its own iteration, and nothing of another's");
+    return false;
+  }
+  if (measurement.samples() == 0) {
+    result->add_warnings("no latency: every timed batch was thrown away");
+    return true;
+  }
+  result->set_latency_ns(measurement.median_ns());
+  result->set_latency_samples(measurement.samples());
+  result->set_clock_excess_ns(measurement.excess_ns());
+  if (measurement.samples() < kLeastSamples) {
+    result->add_warnings(base::StrCat("the latency is the median of ", measurement.samples(), " runs, not of ",
+                                      kLeastSamples, ": the budget for timing was used up"));
+  }
+  return true;
 }
 
 }  // namespace solstice::pipeline

@@ -10,11 +10,8 @@
 namespace solstice::pipeline {
 namespace {
 
-double MedianOf(std::vector<double> values) {
-  if (values.empty()) return 0;
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+double SumUs(const std::vector<int64_t>& nanoseconds) {
+  return std::accumulate(nanoseconds.begin(), nanoseconds.end(), 0.0) * 1e-3;
 }
 
 }  // namespace
@@ -30,58 +27,54 @@ std::string ProtocolName(v1::Timer timer) {
   }
 }
 
-void Measurement::AddBatch(double wall_us, const std::vector<int64_t>& decoy_ns,
-                           const std::vector<int64_t>& latency_ns) {
-  if (latency_ns.empty()) return;
-  Batch batch;
-  batch.wall_us = wall_us;
-  batch.decoys = static_cast<int>(decoy_ns.size());
-  batch.slots = static_cast<int>(latency_ns.size());
-  batch.decoys_us = std::accumulate(decoy_ns.begin(), decoy_ns.end(), 0.0) * 1e-3;
-  batch.slots_us = std::accumulate(latency_ns.begin(), latency_ns.end(), 0.0) * 1e-3;
-  batches_.push_back(batch);
-  latency_ns_.insert(latency_ns_.end(), latency_ns.begin(), latency_ns.end());
+double OverheadUs(const BatchTimes& stand_ins) {
+  if (stand_ins.iterations() == 0) return 0;
+  return (stand_ins.wall_us - SumUs(stand_ins.decoy_ns) - SumUs(stand_ins.latency_ns)) / stand_ins.iterations();
+}
+
+ClockReading ReadClock(const BatchTimes& batch, double overhead_us) {
+  ClockReading reading;
+  if (batch.empty()) return reading;
+  reading.reported_ns = timing::Median(batch.latency_ns);
+  reading.decoys = static_cast<int>(batch.decoy_ns.size());
+  const double reported_us = static_cast<double>(reading.reported_ns) * 1e-3, decoys_us = SumUs(batch.decoy_ns);
+  const double slots_us = static_cast<double>(batch.latency_ns.size()) * reported_us;
+  reading.excess_us = (batch.wall_us - decoys_us - slots_us) / batch.iterations() - overhead_us;
+  reading.decoy_excess_us = decoys_us - reading.decoys * reported_us;
+  return reading;
+}
+
+std::string ClockFinding(const ClockReading& reading) {
+  const double reported_us = static_cast<double>(reading.reported_ns) * 1e-3;
+  if (double allowed_us = std::max(0.05 * reported_us, 0.5); reading.excess_us > allowed_us) {
+    return base::StrCat("by the judge's clock an iteration took ", reading.excess_us, " us longer than the latency of ",
+                        reported_us, " us that the device reports; at most ", allowed_us, " us are allowed");
+  }
+  if (double allowed_us = reading.decoys * std::max(0.5 * reported_us, 10.0); reading.decoy_excess_us > allowed_us) {
+    return base::StrCat("the iterations before those that count took ", reading.decoy_excess_us,
+                        " us longer in all; at most ", allowed_us, " us are allowed");
+  }
+  return {};
+}
+
+void Measurement::Add(const BatchTimes& batch, double overhead_us) {
+  if (batch.empty()) return;
+  const ClockReading reading = ReadClock(batch, overhead_us);
+  if (std::string finding = ClockFinding(reading); !finding.empty()) {
+    ++findings_;
+    finding_ = std::move(finding);
+    return;
+  }
+  latency_ns_.insert(latency_ns_.end(), batch.latency_ns.begin(), batch.latency_ns.end());
+  excess_ns_.push_back(static_cast<int64_t>(reading.excess_us * 1e3));
 }
 
 int64_t Measurement::median_ns() const { return timing::Median(latency_ns_); }
+int64_t Measurement::excess_ns() const { return timing::Median(excess_ns_); }
 
-double Measurement::OverheadUs() const {
-  std::vector<double> overheads;
-  for (const Batch& batch : batches_) {
-    overheads.push_back((batch.wall_us - batch.decoys_us - batch.slots_us) / batch.iterations());
-  }
-  return MedianOf(std::move(overheads));
-}
-
-double Measurement::ExcessUs(double overhead_us, int64_t reported_ns) const {
-  const double reported_us = static_cast<double>(reported_ns) * 1e-3;
-  std::vector<double> excesses;
-  for (const Batch& batch : batches_) {
-    const double explained_us = batch.decoys_us + batch.slots * reported_us + batch.iterations() * overhead_us;
-    excesses.push_back((batch.wall_us - explained_us) / batch.iterations());
-  }
-  return MedianOf(std::move(excesses));
-}
-
-double Measurement::DecoyExcessUs(int64_t reported_ns) const {
-  std::vector<double> excesses;
-  for (const Batch& batch : batches_) {
-    excesses.push_back(batch.decoys_us - batch.decoys * static_cast<double>(reported_ns) * 1e-3);
-  }
-  return MedianOf(std::move(excesses));
-}
-
-std::string ClockFinding(double excess_us, double decoys_us, int decoys, int64_t reported_ns) {
-  const double reported_us = static_cast<double>(reported_ns) * 1e-3;
-  if (double allowed_us = std::max(0.05 * reported_us, 0.5); excess_us > allowed_us) {
-    return base::StrCat("by the judge's clock an iteration took ", excess_us, " us longer than the latency of ",
-                        reported_us, " us that the device reports; at most ", allowed_us, " us are allowed");
-  }
-  if (double allowed_us = decoys * std::max(0.5 * reported_us, 10.0); decoys_us > allowed_us) {
-    return base::StrCat("the iterations before those that count took ", decoys_us, " us longer in all; at most ",
-                        allowed_us, " us are allowed");
-  }
-  return {};
+bool Measurement::Done(bool out_of_time) const {
+  if (samples() >= kLeastSamples || findings_ >= kMostFindings) return true;
+  return out_of_time && (samples() > 0 || findings_ >= kFewFindings);
 }
 
 }  // namespace solstice::pipeline

@@ -15,41 +15,61 @@ inline constexpr int kLeastSamples = 50;
 // "solstice-v1", "solstice-v1-events", "solstice-v1-untimed": the protocol by which latencies are taken with `timer`.
 std::string ProtocolName(v1::Timer timer);
 
-// Begins the reason of a REWARD_HACK that the judge's clock found. A disturbed machine may find one too.
+// Begins the reason of a REWARD_HACK that the judge's clock found.
 inline constexpr char kJudgeClock[] = "judge_clock: ";
 
-class Measurement {
- public:
-  // `wall_us`: the batch by the server's clock, from opening the gate to the answer; latencies as the device reports
-  // them.
-  void AddBatch(double wall_us, const std::vector<int64_t>& decoy_ns, const std::vector<int64_t>& latency_ns);
+// One batch: as the server's clock saw it, and as the device reports it.
+struct BatchTimes {
+  double wall_us = 0;  // from opening the gate to the end of the last iteration
+  std::vector<int64_t> decoy_ns, latency_ns;
 
-  int samples() const { return static_cast<int>(latency_ns_.size()); }
-  int64_t median_ns() const;
-
-  // What an iteration takes beside its latency, of batches of an empty kernel: the calibration.
-  double OverheadUs() const;
-  // By how much the judge's clock exceeds the reported latency, microseconds an iteration, with that overhead taken
-  // off: the median over batches. Decoys count with what the device reports for them, which DecoyExcessUs bounds.
-  double ExcessUs(double overhead_us, int64_t reported_ns) const;
-  // How much longer the decoys of a batch took together than the reported latency: the median over batches.
-  double DecoyExcessUs(int64_t reported_ns) const;
-  int decoys() const { return batches_.empty() ? 0 : batches_[0].decoys; }
-
- private:
-  struct Batch {
-    double wall_us = 0;
-    int decoys = 0, slots = 0;
-    double decoys_us = 0, slots_us = 0;  // in all
-    int iterations() const { return decoys + slots; }
-  };
-  std::vector<Batch> batches_;
-  std::vector<int64_t> latency_ns_;
+  bool empty() const { return latency_ns.empty(); }
+  int iterations() const { return static_cast<int>(decoy_ns.size() + latency_ns.size()); }
 };
 
-// What the two say beyond what is allowed, in words; empty: nothing. An iteration may exceed the latency by max(5 %,
-// 0.5 us), each decoy by half of it and 10 us at least: 12 us in all were seen on an H200, where work for all slots of
-// a batch takes more than that.
-std::string ClockFinding(double excess_us, double decoys_us, int decoys, int64_t reported_ns);
+// What an iteration takes beside its latency, microseconds: of a batch of stand-ins, the calibration.
+double OverheadUs(const BatchTimes& stand_ins);
+
+// How much more a batch took than its records say.
+struct ClockReading {
+  int64_t reported_ns = 0;     // the median of the batch
+  double excess_us = 0;        // an iteration, by the server's clock; decoys count with what the device reports for them
+  double decoy_excess_us = 0;  // all decoys, by the device, over the median
+  int decoys = 0;
+};
+ClockReading ReadClock(const BatchTimes& batch, double overhead_us);
+
+// What is not allowed in that, in words; empty: nothing. An iteration may exceed the latency by max(5 %, 0.5 us), each
+// decoy by half of it and 10 us at least: 12 us in all were seen on an H200, where work for all slots of a batch takes
+// more than that.
+std::string ClockFinding(const ClockReading& reading);
+
+// The batches of a workload. Those with a finding count for nothing; too many of them, and the workload has one.
+class Measurement {
+ public:
+  // Findings that end it. A disturbed machine makes one now and then; work done elsewhere makes one every time.
+  static constexpr int kMostFindings = 6;
+  // Before fewer say anything, where the budget leaves no time for more.
+  static constexpr int kFewFindings = 3;
+
+  void Add(const BatchTimes& batch, double overhead_us);
+
+  int samples() const { return static_cast<int>(latency_ns_.size()); }
+  int findings() const { return findings_; }
+  int64_t median_ns() const;
+  // Of the batches that count: the median of what an iteration exceeds its latency by.
+  int64_t excess_ns() const;
+  // The last finding.
+  const std::string& finding() const { return finding_; }
+  // `out_of_time`: the budget is used up.
+  bool Done(bool out_of_time) const;
+  // What Done() ends with: the workload is not to be believed.
+  bool Refuted() const { return findings_ >= kMostFindings || (latency_ns_.empty() && findings_ > 0); }
+
+ private:
+  std::vector<int64_t> latency_ns_, excess_ns_;
+  int findings_ = 0;
+  std::string finding_;
+};
 
 }  // namespace solstice::pipeline

@@ -252,30 +252,38 @@ Status Workers::AttachDescriptors(const std::vector<const BufferPlacement*>& buf
   return absl::OkStatus();
 }
 
-StatusOr<WorkerReply> Workers::CallRunner(WorkerRequest request, double timeout_s, double* wall_us) {
-  worker::Client* runner = nullptr;
-  {
-    base::MutexLock lock(mutex_);
-    if (cancelled_ || shut_down_) return base::Cancelled("cancelled");
-    if (runner_ == nullptr) return base::Unavailable("runner: it is gone");
-    runner = runner_.get();
-  }
+StatusOr<worker::Client*> Workers::Runner() {
+  base::MutexLock lock(mutex_);
+  if (cancelled_ || shut_down_) return base::Cancelled("cancelled");
+  if (runner_ == nullptr) return base::Unavailable("runner: it is gone");
+  return runner_.get();
+}
+
+StatusOr<WorkerReply> Workers::Answered(StatusOr<WorkerReply> reply) {
+  if (reply.ok()) return reply;
+  DropRunner();
+  return base::Annotate(reply.status(), "runner");
+}
+
+StatusOr<WorkerReply> Workers::CallRunner(WorkerRequest request, double timeout_s) {
+  SOLSTICE_ASSIGN_OR_RETURN(worker::Client* const runner, Runner());
   std::vector<int> descriptors;
   if (request.has_run()) {
     SOLSTICE_RETURN_IF_ERROR(AttachDescriptors(BuffersOf(request.run()), request.mutable_run(), &descriptors));
   } else if (request.has_batch()) {
     SOLSTICE_RETURN_IF_ERROR(AttachDescriptors(BuffersOf(request.batch()), request.mutable_batch(), &descriptors));
   }
-  const auto started = std::chrono::steady_clock::now();
-  auto reply = runner->Call(std::move(request), descriptors, nullptr, Seconds(timeout_s));
-  if (wall_us != nullptr) {
-    *wall_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - started).count();
+  return Answered(runner->Call(std::move(request), descriptors, nullptr, Seconds(timeout_s)));
+}
+
+StatusOr<WorkerReply> Workers::GoRunner(double timeout_s, double* batch_us) {
+  if (clock_ == nullptr) {
+    SOLSTICE_ASSIGN_OR_RETURN(clock_, worker::BatchClock::Create());
   }
-  if (!reply.ok()) {
-    DropRunner();
-    return base::Annotate(reply.status(), "runner");
-  }
-  return reply;
+  SOLSTICE_ASSIGN_OR_RETURN(worker::Client* const runner, Runner());
+  WorkerRequest request;
+  request.mutable_go();
+  return Answered(runner->CallGo(std::move(request), *clock_, Seconds(timeout_s), batch_us));
 }
 
 }  // namespace solstice::pipeline

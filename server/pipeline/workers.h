@@ -47,10 +47,10 @@ class Workers {
   // then.
   Status EnsureRunner(int index, const v1::internal::Program& program, v1::internal::RunOutcome* load_failure);
   // Asks the runner, which EnsureRunner made sure of. Sends with a Run or a Batch the descriptors that the runner
-  // lacks. DEADLINE_EXCEEDED and all other errors: it is gone. Times `wall_us` from sending to answer where it isn't
-  // null.
-  StatusOr<v1::internal::WorkerReply> CallRunner(v1::internal::WorkerRequest request, double timeout_s,
-                                                 double* wall_us = nullptr);
+  // lacks. DEADLINE_EXCEEDED and all other errors: it is gone.
+  StatusOr<v1::internal::WorkerReply> CallRunner(v1::internal::WorkerRequest request, double timeout_s);
+  // Sends Go and times the batch by the server's clock.
+  StatusOr<v1::internal::WorkerReply> GoRunner(double timeout_s, double* batch_us);
   bool HasRunner();
   void DropRunner();
   // Starts the next runner in the background. Never while the device measures.
@@ -74,6 +74,9 @@ class Workers {
   Status TakeSpare();
   void KillWorkers() SOLSTICE_REQUIRES(mutex_);
   void KeepDescriptors(const v1::internal::Prepared& prepared, std::vector<base::UniqueFd> descriptors);
+  StatusOr<worker::Client*> Runner();
+  // `reply`, or its error once the runner is dropped.
+  StatusOr<v1::internal::WorkerReply> Answered(StatusOr<v1::internal::WorkerReply> reply);
   template <typename Request>
   Status AttachDescriptors(const std::vector<const v1::internal::BufferPlacement*>& buffers, Request* request,
                            std::vector<int>* descriptors);
@@ -87,6 +90,7 @@ class Workers {
   std::vector<int64_t> forget_;                    // and is to unmap
   v1::internal::BufferPlacement clear_;
   std::future<Started> spare_;
+  std::unique_ptr<worker::BatchClock> clock_;  // made when it is needed first
 
   // The pointers change under the mutex and on the slot's own thread alone, which may therefore use the workers without
   // it.

@@ -23,7 +23,16 @@ extern "C" __global__ void __launch_bounds__(1024)
   if (shared_bytes < 0) *static_cast<uint32_t*>(const_cast<void*>(data)) = sum;
 }
 
-extern "C" __global__ void solstice_empty() {}
+extern "C" __global__ void solstice_stand_in(const solstice::bulk::StandInParameters p) {
+  for (int64_t r = 0; r < p.count; ++r) {
+    const uint64_t start = (p.ranges[r].address + 15) & ~uint64_t{15};
+    const uint64_t end = (p.ranges[r].address + p.ranges[r].bytes) & ~uint64_t{15};
+    const uint64_t step = 16 * solstice::bulk::AllThreads();
+    for (uint64_t at = start + 16 * solstice::bulk::GlobalThread(); at < end; at += step) {
+      *reinterpret_cast<uint4*>(at) = make_uint4(0, 0, 0, 0);
+    }
+  }
+}
 
 // Where name expressions are looked up.
 using namespace solstice::bulk;

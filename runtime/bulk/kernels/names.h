@@ -17,6 +17,6 @@ inline constexpr char kSlicesEntry[] = "solstice_slices";
 
 inline constexpr const char* kEntries[] = {kContentEntry,  kFingerprintEntry, kNormalsEntry, kSoftmaxEntry,
                                            kElementsEntry, kMendCoinsEntry,   kCompareEntry, kLocateEntry,
-                                           kSlicesEntry,   kClearL2Entry,     kEmptyEntry};
+                                           kSlicesEntry,   kClearL2Entry,     kStandInEntry};
 
 }  // namespace solstice::bulk

@@ -93,6 +93,16 @@ struct CompareResult {
   uint64_t worst_slice_mismatched;  // solstice_slices
 };
 
+// solstice_stand_in writes to these, in whole chunks of sixteen bytes.
+struct StandInParameters {
+  static constexpr int kMostRanges = 64;
+  int64_t count = 0;
+  struct {
+    uint64_t address;
+    int64_t bytes;
+  } ranges[kMostRanges] = {};
+};
+
 inline constexpr int kLocated = 8;  // first mismatches of a segment, -1 where there are fewer
 
 }  // namespace solstice::bulk

@@ -246,6 +246,7 @@ StatusOr<RunOutcome> CudaDevice::Synchronize(const RunLimits& limits) {
   const auto timeout = std::min<std::chrono::nanoseconds>(limits.timeout, std::chrono::hours(24 * 365));
   OpenGate();
   SOLSTICE_ASSIGN_OR_RETURN(CUresult result, WaitUntil(started + timeout));
+  if (limits.when_idle && result != CUDA_ERROR_NOT_READY) limits.when_idle();
   RunOutcome outcome;
   outcome.set_kind(RunOutcome::OK);
   if (result == CUDA_ERROR_NOT_READY) {

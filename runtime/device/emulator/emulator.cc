@@ -140,6 +140,7 @@ class Emulator : public Device {
       }
       if (!Run(operation, run, &outcome)) break;
     }
+    if (limits.when_idle && outcome.kind() != RunOutcome::TIMEOUT) limits.when_idle();
     outcome.set_instructions(static_cast<int64_t>(run.instructions));
     if (outcome.estimated_instructions() == 0) outcome.set_estimated_instructions(run.estimated);
     outcome.set_device_output(std::string(base::IsValidUtf8(run.device_output)
