@@ -13,6 +13,8 @@ constexpr int kWarmUps = 4;
 // A piece of a warm-up is 5 ms of an H200; when so many in a row were no faster, clocks are steady.
 constexpr int kWarmUpPiece = 100;
 constexpr int kSteadyPieces = 8;
+// The emulator takes its time, an instrumented one most of all.
+constexpr std::chrono::seconds kMostClearing(60);
 
 Status EnqueueOne(device::Device& device, const Batch& batch, const EnqueueIteration& enqueue, int slot) {
   SOLSTICE_RETURN_IF_ERROR(device.EnqueueLaunch(*batch.trusted, batch.clear));
@@ -23,7 +25,9 @@ Status EnqueueOne(device::Device& device, const Batch& batch, const EnqueueItera
 
 Status Clear(device::Device& device, const Batch& batch, int times) {
   for (int i = 0; i < times; ++i) SOLSTICE_RETURN_IF_ERROR(device.EnqueueLaunch(*batch.trusted, batch.clear));
-  SOLSTICE_ASSIGN_OR_RETURN(v1::internal::RunOutcome outcome, device.Synchronize({}));
+  device::RunLimits limits;
+  limits.timeout = kMostClearing;
+  SOLSTICE_ASSIGN_OR_RETURN(v1::internal::RunOutcome outcome, device.Synchronize(limits));
   if (outcome.kind() == v1::internal::RunOutcome::OK) return absl::OkStatus();
   return base::Internal(base::StrCat("timing: the clearing kernel failed: ", outcome.reason()));
 }

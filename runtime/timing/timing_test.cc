@@ -30,7 +30,7 @@ TEST(EnqueueBatchTest, DecoysThenEachSlotOnceEachAfterAClearing) {
   ASSERT_TRUE(status.ok()) << status;
   const std::string clear = "launch clear 1,1,1 1 0";
   // The device is this context's before the gate closes.
-  EXPECT_THAT(device.actions, ElementsAre(clear, clear, clear, clear, "synchronize 10000000000",
+  EXPECT_THAT(device.actions, ElementsAre(clear, clear, clear, clear, "synchronize 60000000000",
                                           "begin TIMER_ACTIVITY",           //
                                           clear, "start", "slot 0", "end",  //
                                           clear, "start", "slot 1", "end",  //
