@@ -1,6 +1,7 @@
 #include "client/cli/commands.h"
 
 #include <cstdio>
+#include <functional>
 
 #include "client/cli/interrupts.h"
 #include "client/cli/render.h"
@@ -52,6 +53,7 @@ StatusOr<v1::SubmitRequest> MakeRequest(const RunOptions& options) {
   evaluation->set_timeout_s(options.timeout_s);
   evaluation->set_allow_device_state(options.allow_device_state);
   evaluation->set_no_cache(options.no_cache);
+  evaluation->set_strict(options.strict);
   if (options.timer == "activity") evaluation->set_timer(v1::TIMER_ACTIVITY);
   if (options.timer == "events") evaluation->set_timer(v1::TIMER_EVENTS);
   if (options.timer == "none") evaluation->set_timer(v1::TIMER_NONE);
@@ -102,7 +104,11 @@ int ExitCodeOf(const v1::Evaluation& evaluation) {
   }
 }
 
-int RunCommand(const GlobalOptions& global, const RunOptions& options) {
+namespace {
+
+// Submits, follows, and hands what came of it to `finish`.
+int Follow(const GlobalOptions& global, const RunOptions& options,
+           const std::function<int(const v1::Evaluation&)>& finish) {
   auto request = MakeRequest(options);
   if (!request.ok()) return Fail(global, request.status());
   auto connection = client::Client::Connect(global.connect);
@@ -124,7 +130,25 @@ int RunCommand(const GlobalOptions& global, const RunOptions& options) {
     return kExitInterrupted;
   }
   if (!evaluation.ok()) return Fail(global, evaluation.status());
-  return Finish(global, *evaluation);
+  return finish(*evaluation);
+}
+
+}  // namespace
+
+int RunCommand(const GlobalOptions& global, const RunOptions& options) {
+  return Follow(global, options, [&](const v1::Evaluation& evaluation) { return Finish(global, evaluation); });
+}
+
+int SanitizeCommand(const GlobalOptions& global, RunOptions options) {
+  if (options.device.empty()) options.device = "emulator";
+  return Follow(global, options, [&](const v1::Evaluation& evaluation) {
+    if (global.json) {
+      PrintJson(client::EvaluationJson(evaluation));
+    } else {
+      Print(RenderFindings(evaluation));
+    }
+    return ExitCodeOf(evaluation);
+  });
 }
 
 int SubmitCommand(const GlobalOptions& global, const RunOptions& options) {

@@ -23,7 +23,7 @@ struct RunOptions {
   std::string file, definition, device, request_id;
   std::vector<std::string> workloads;
   std::string timer;  // "activity", "events", "none"; empty: the server chooses
-  bool quick = false, allow_device_state = false, no_cache = false;
+  bool quick = false, allow_device_state = false, no_cache = false, strict = false;
   double timeout_s = 0;
 };
 
@@ -32,6 +32,8 @@ struct CompileOptions {
 };
 
 int RunCommand(const GlobalOptions& global, const RunOptions& options);
+// As RunCommand, on the emulator, and prints what the sanitizer found.
+int SanitizeCommand(const GlobalOptions& global, RunOptions options);
 int SubmitCommand(const GlobalOptions& global, const RunOptions& options);
 int WatchCommand(const GlobalOptions& global, const std::string& id);
 int ShowCommand(const GlobalOptions& global, const std::string& id);

@@ -115,6 +115,31 @@ std::string RenderCompile(const v1::CompileReport& report) {
   return out;
 }
 
+std::string RenderFindings(const v1::Evaluation& evaluation) {
+  std::string out;
+  int findings = 0;
+  for (const auto& result : evaluation.workloads()) {
+    const bool stopped = result.verdict() != v1::PASSED && !result.reason().empty();
+    if (!stopped && result.findings().empty()) continue;
+    out += StrCat(Clean(result.uuid()), " ", Axes(result.axes()), ": ", client::VerdictName(result.verdict()), "\n");
+    if (stopped) out += StrCat("  ", Clean(result.reason()), "\n");
+    for (const auto& finding : result.findings()) {
+      out += StrCat("  ", v1::Finding::Kind_Name(finding.kind()), ": ", Clean(finding.message()));
+      if (finding.count() > 1) out += StrCat(" (", static_cast<int64_t>(finding.count()), " times)");
+      out += "\n";
+      ++findings;
+    }
+  }
+  if (evaluation.verdict() == v1::COMPILE_ERROR && !evaluation.compile().log().empty()) {
+    out += StrCat("compiler log:\n", Indent(CleanBlock(evaluation.compile().log())), "\n");
+  }
+  out += StrCat(findings, findings == 1 ? " finding in " : " findings in ", evaluation.workloads_size(), " workloads, ",
+                evaluation.state() == v1::COMPLETED ? client::VerdictName(evaluation.verdict())
+                                                    : client::StateName(evaluation.state()),
+                "\n");
+  return out;
+}
+
 std::string RenderEvaluation(const v1::Evaluation& evaluation) {
   std::string out;
   std::vector<std::vector<std::string>> rows = {

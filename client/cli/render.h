@@ -15,6 +15,8 @@ namespace solstice::cli {
 std::string Table(const std::vector<std::vector<std::string>>& rows);
 
 std::string RenderEvaluation(const v1::Evaluation& evaluation);
+// What the sanitizer found, and what stopped workloads.
+std::string RenderFindings(const v1::Evaluation& evaluation);
 std::string RenderCompile(const v1::CompileReport& report);
 std::string RenderList(const v1::ListResponse& response);
 std::string RenderDefinitions(const v1::ListDefinitionsResponse& response);

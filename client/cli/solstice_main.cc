@@ -48,10 +48,19 @@ int main(int argc, char** argv) {
   auto* run_app = app.add_subcommand("run", "judge a kernel and wait for the verdict");
   AddRunOptions(run_app, &run);
   run_app->footer("Example: solstice run kernel.cu -d rmsnorm_h2048 --quick --json");
-  // Only these two answer Ctrl-C themselves; elsewhere it just ends the program.
+  // Only these answer Ctrl-C themselves; elsewhere it just ends the program.
   run_app->callback([&] {
     Interrupts::Block();
     code = RunCommand(global, run);
+  });
+  RunOptions sanitize;
+  auto* sanitize_app = app.add_subcommand("sanitize", "run a kernel on the emulator and print what its sanitizer finds");
+  AddRunOptions(sanitize_app, &sanitize);
+  sanitize_app->add_flag("--strict", sanitize.strict, "findings fail: exit code 1");
+  sanitize_app->footer("Example: solstice sanitize kernel.cu -d rmsnorm_h2048 --strict");
+  sanitize_app->callback([&] {
+    Interrupts::Block();
+    code = SanitizeCommand(global, sanitize);
   });
   auto* submit_app = app.add_subcommand("submit", "hand a kernel in and print its evaluation id");
   AddRunOptions(submit_app, &submit);

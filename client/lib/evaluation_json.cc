@@ -110,6 +110,26 @@ Json OutputJson(const v1::OutputComparison& output) {
   return json;
 }
 
+Json FindingJson(const v1::Finding& finding) {
+  Json json;
+  json.Set("kind", Json(v1::Finding::Kind_Name(finding.kind())));
+  json.Set("message", Json(finding.message()));
+  json.Set("kernel", Json(finding.kernel()));
+  json.Set("file", TextOrNull(finding.file()));
+  json.Set("line", finding.line() > 0 ? Json(static_cast<int64_t>(finding.line())) : Json(nullptr));
+  Json::Array block, thread;
+  for (int64_t index : finding.block()) block.push_back(Json(index));
+  for (int64_t index : finding.thread()) thread.push_back(Json(index));
+  json.Set("block", Json(std::move(block)));
+  json.Set("thread", Json(std::move(thread)));
+  json.Set("address", Json(base::StrCat(finding.address())));
+  json.Set("buffer", TextOrNull(finding.buffer()));
+  json.Set("other_file", TextOrNull(finding.other_file()));
+  json.Set("other_line", finding.other_line() > 0 ? Json(static_cast<int64_t>(finding.other_line())) : Json(nullptr));
+  json.Set("count", Json(static_cast<int64_t>(finding.count())));
+  return json;
+}
+
 Json WorkloadJson(const v1::WorkloadResult& result) {
   Json json;
   Json::Array non_finite;
@@ -146,6 +166,9 @@ Json WorkloadJson(const v1::WorkloadResult& result) {
   json.Set("run_milliseconds", Json(result.run_milliseconds()));
   json.Set("device_output", TextOrNull(result.device_output()));
   json.Set("warnings", StringList(result.warnings()));
+  Json::Array findings;
+  for (const v1::Finding& finding : result.findings()) findings.push_back(FindingJson(finding));
+  json.Set("findings", Json(std::move(findings)));
   json.Set("non_finite", Json(std::move(non_finite)));
   return json;
 }

@@ -65,6 +65,8 @@ struct Span {
 struct RunLimits {
   std::chrono::nanoseconds timeout = std::chrono::seconds(10);
   double instruction_budget = 0;  // emulator; estimate above it gives OVER_BUDGET; 0: none
+  // Emulator: look for what RunOutcome.findings reports.
+  bool sanitize = false;
   // Called as soon as everything enqueued has ended, before Synchronize looks at how; not at a timeout.
   std::function<void()> when_idle;
 };

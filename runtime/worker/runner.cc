@@ -143,6 +143,7 @@ StatusOr<RunOutcome> Runner::Run(const v1::internal::Run& run, std::vector<base:
   device::RunLimits limits;
   limits.timeout = TimeoutFrom(run.timeout_s(), kDefaultTimeoutS);
   limits.instruction_budget = run.instruction_budget() > 0 ? run.instruction_budget() : 0;
+  limits.sanitize = run.sanitize();
   return exec::RunPlan(*device_, *module, plan, *tensors, limits);
 }
 

@@ -73,8 +73,8 @@ v1::WorkloadResult EmptyResult(const Runnable& runnable, size_t index) {
   return result;
 }
 
-// State between launches: what passes is a reward hack for it alone, and it explains why a timed run did no work, or why
-// a run was wrong after others that were right.
+// State between launches: what passes is a reward hack for it alone, and it explains why a timed run did no work, or
+// why a run was wrong after others that were right.
 void JudgeDeviceState(const v1::DeviceState& state, bool allowed, bool was_right, v1::WorkloadResult* result) {
   const bool passed = result->verdict() == v1::PASSED;
   const bool turned_wrong = was_right && !allowed && result->verdict() == v1::INCORRECT_NUMERICAL;
@@ -89,6 +89,21 @@ void JudgeDeviceState(const v1::DeviceState& state, bool allowed, bool was_right
   result->set_verdict(v1::REWARD_HACK);
   result->set_reason(passed ? what : base::StrCat(what, "; ", result->reason()));
   result->set_mend("pass what a launch needs through scratch buffers, or use --allow-device-state (unranked)");
+}
+
+// What the sanitizer found warns, or fails what would have passed.
+void JudgeFindings(bool strict, v1::WorkloadResult* result) {
+  if (result->findings().empty()) return;
+  const int more = result->findings_size() - 1;
+  const std::string what = base::StrCat("sanitizer: ", result->findings(0).message(),
+                                        more == 0 ? "" : base::StrCat(", and ", more, " more"));
+  if (!strict || result->verdict() != v1::PASSED) {
+    result->add_warnings(what + " (solstice sanitize prints all)");
+    return;
+  }
+  result->set_verdict(v1::RUNTIME_ERROR);
+  result->set_reason(what);
+  result->set_mend("mend what is found, or evaluate without strict");
 }
 
 }  // namespace
@@ -175,7 +190,7 @@ StatusOr<v1::internal::Prepared> DeviceSlot::Prepare(Job& job, int variant, int 
   return prepared;
 }
 
-StatusOr<RunOutcome> DeviceSlot::RunOnce(Job& job, const v1::internal::Prepared& prepared) {
+StatusOr<RunOutcome> DeviceSlot::RunOnce(Job& job, const v1::internal::Prepared& prepared, bool sanitize) {
   RunOutcome outcome;
   SOLSTICE_RETURN_IF_ERROR(workers_.EnsureRunner(job.planned().plan.program(), job.program(), &outcome));
   if (outcome.kind() != RunOutcome::KIND_UNSPECIFIED) return outcome;
@@ -186,6 +201,7 @@ StatusOr<RunOutcome> DeviceSlot::RunOnce(Job& job, const v1::internal::Prepared&
   *run->mutable_slot() = prepared.slots(0);
   run->set_timeout_s(left_s);
   run->set_instruction_budget(job.runnable.instruction_budget);
+  run->set_sanitize(sanitize);
   base::Stopwatch watch;
   auto reply = workers_.CallRunner(std::move(request), left_s + kKillGraceS);
   if (absl::IsDeadlineExceeded(reply.status())) {
@@ -243,7 +259,8 @@ StatusOr<bool> DeviceSlot::RunVariant(Job& job, int variant) {
   job.operations = prepared.plan().operations_size();
   job.reference_ms = job.reference_ms == 0 ? prepare_ms : std::min(job.reference_ms, prepare_ms);
 
-  auto outcome = RunOnce(job, prepared);
+  // Once is enough: what is found does not depend on values, but for branches.
+  auto outcome = RunOnce(job, prepared, variant == 0 && properties_.kind() == v1::EMULATOR);
   if (!outcome.ok()) {
     Status released = ReleaseBuffers();
     if (!released.ok()) spdlog::warn("{}", base::MessageOf(released));
@@ -253,6 +270,7 @@ StatusOr<bool> DeviceSlot::RunVariant(Job& job, int variant) {
   result->set_run_milliseconds(result->run_milliseconds() + outcome->milliseconds());
   result->set_instructions(result->instructions() + outcome->instructions());
   if (result->device_output().empty()) result->set_device_output(outcome->device_output());
+  result->mutable_findings()->MergeFrom(outcome->findings());
   if (outcome->kind() != RunOutcome::OK) {
     SOLSTICE_RETURN_IF_ERROR(Fail(job, *outcome));
     return false;
@@ -318,6 +336,7 @@ StatusOr<v1::WorkloadResult> DeviceSlot::RunWorkload(const Runnable& runnable, s
   if (!program.device_state().empty()) {
     JudgeDeviceState(program.device_state(0), runnable.allow_device_state, right > 0, &result);
   }
+  JudgeFindings(runnable.strict, &result);
   // A latency is published for right answers only.
   if (result.verdict() != v1::PASSED) {
     result.clear_latency_ns();

@@ -34,6 +34,7 @@ struct Runnable {
   double timeout_s = 0;
   double instruction_budget = 0;
   bool allow_device_state = false;
+  bool strict = false;  // the sanitizer's findings fail
   v1::Timer timer = v1::TIMER_NONE;   // what ChooseTimer said
   int debug_pointer_shift_bytes = 0;  // tests only
   std::string seed;                   // raw; payload seeds derive from it
@@ -98,7 +99,7 @@ class DeviceSlot {
   StatusOr<v1::internal::Prepared> Prepare(Job& job, int variant, int slots);
   StatusOr<bool> RunVariant(Job& job, int variant);
   StatusOr<bool> Verify(Job& job, const std::vector<int>& compare);
-  StatusOr<v1::internal::RunOutcome> RunOnce(Job& job, const v1::internal::Prepared& prepared);
+  StatusOr<v1::internal::RunOutcome> RunOnce(Job& job, const v1::internal::Prepared& prepared, bool sanitize);
   // Turns an outcome but OK into the result; the runner is dropped.
   Status Fail(Job& job, const v1::internal::RunOutcome& outcome);
   Status ReleaseBuffers();

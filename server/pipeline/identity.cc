@@ -53,6 +53,7 @@ std::string RequestDigest(const std::string& solution_digest, const std::string&
            options.has_device_ordinal() ? Json(static_cast<int64_t>(options.device_ordinal())) : Json(nullptr));
   json.Set("no_cache", Json(options.no_cache()));
   json.Set("timer", Json(static_cast<int64_t>(options.timer())));
+  json.Set("strict", Json(options.strict()));
   return base::Digest("solstice/request/v1", json.Canonical());
 }
 
@@ -67,6 +68,7 @@ std::string ResultKey(const ResultIdentity& identity) {
   json.Set("workloads", Json(std::move(workloads)));
   json.Set("protocol", Json(identity.protocol));
   json.Set("allow_device_state", Json(identity.options.allow_device_state()));
+  json.Set("strict", Json(identity.options.strict()));
   json.Set("timeout_s", Json(identity.timeout_s));
   json.Set("instruction_budget", Json(identity.instruction_budget));
   json.Set("device", Json(Fingerprint(device)));

@@ -4,6 +4,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/device/emulator/execute.h"
 #include "runtime/device/emulator/launch.h"
+#include "runtime/device/emulator/sanitizer.h"
 
 namespace solstice::device {
 namespace {
@@ -156,6 +157,10 @@ bool ResolveSlow(Warp& w, const Op& op, const uint64_t* addresses, uint32_t byte
   // Shared memory has no entry: its address and size are those of the block.
   if (op.space != AddressSpace::kShared) block.region_cache[&op - block.program->code.data()] = last;
   return true;
+}
+
+void TellAccess(Warp& w, const Op& op, uint8_t* const* host, uint32_t bytes, bool write, bool values) {
+  w.block->sanitizer->Access(w, op, host, bytes, write, values);
 }
 
 const uint8_t* PeekGeneric(const Warp& w, int lane, uint64_t address, uint64_t bytes) {

@@ -240,9 +240,13 @@ void PrepareBlock(Block& block, Launch& launch) {
       w.tid[2][lane] = thread / launch.block[0] / launch.block[1];
     }
   }
+  if (launch.run->findings != nullptr) {
+    block.sanitizer = std::make_shared<Sanitizer>(block, launch.run->written);
+  }
 }
 
 void StartBlock(Block& block, uint64_t number) {
+  if (block.sanitizer != nullptr) block.sanitizer->Start();
   const Launch& launch = *block.launch;
   block.number = number;
   block.index[0] = static_cast<uint32_t>(number % launch.grid[0]);

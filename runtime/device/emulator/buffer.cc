@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -17,6 +18,9 @@
 namespace solstice::device {
 
 using base::StrCat;
+
+// Tensors beyond it are not watched: a byte of host memory goes with each of theirs.
+constexpr uint64_t kMostWatchedBytes = uint64_t{256} << 20;
 
 class EmulatorBuffer : public Buffer {
  public:
@@ -125,9 +129,45 @@ StatusOr<std::unique_ptr<Buffer>> EmulatorMemory::Map(base::UniqueFd fd, int64_t
   region.read_only = read_only;
   region.name = extent.name.empty() ? StrCat("an unnamed ", extent.what) : StrCat(extent.what, " '", extent.name, "'");
   const Region* added = map_.Add(std::move(region));
-  mappings_[*address] = Mapping{host, bytes, read_only};
+  mappings_[*address] = Mapping{host, bytes, read_only, added, false, {}};
   used_bytes_ += bytes;
   return std::unique_ptr<Buffer>(new EmulatorBuffer(this, std::move(fd), *address, host, bytes, added, imported));
+}
+
+void EmulatorMemory::NoteWritten(Address address, size_t bytes) {
+  auto after = mappings_.upper_bound(address);
+  if (after == mappings_.begin()) return;
+  Mapping& mapping = std::prev(after)->second;
+  if (mapping.written_bytes.empty()) {
+    mapping.written = true;
+    return;
+  }
+  const uint64_t begin = mapping.region->begin, size = mapping.region->bytes;
+  const uint64_t first = std::min(address > begin ? address - begin : 0, size);
+  const uint64_t end = std::min(address + bytes > begin ? address + bytes - begin : 0, size);
+  for (uint64_t i = first; i < end; ++i) mapping.written_bytes[i] = 1;
+}
+
+void EmulatorMemory::NoteUnwatched() {
+  for (auto& [address, mapping] : mappings_) {
+    if (mapping.read_only) continue;
+    mapping.written = true;
+    mapping.written_bytes.clear();
+  }
+}
+
+std::vector<WrittenMap> EmulatorMemory::WrittenMaps() {
+  std::vector<WrittenMap> maps;
+  uint64_t left = kMostWatchedBytes;
+  for (auto& [address, mapping] : mappings_) {
+    const Region& region = *mapping.region;
+    if (mapping.read_only || mapping.written || region.bytes == 0 || region.bytes > left) continue;
+    left -= region.bytes;
+    mapping.written_bytes.resize(region.bytes);
+    maps.push_back({region.host, region.bytes, mapping.written_bytes.data(), region.begin, region.name});
+  }
+  std::sort(maps.begin(), maps.end(), [](const WrittenMap& a, const WrittenMap& b) { return a.host < b.host; });
+  return maps;
 }
 
 StatusOr<uint8_t*> EmulatorMemory::Host(Address address, size_t bytes, bool write) const {

@@ -64,6 +64,15 @@ bool TakeHints(Modifiers& m) {
   return m.Take("L2::cache_hint");
 }
 
+// Before TakeHints.
+uint8_t OrderOf(const Modifiers& m, bool atomic) {
+  auto has = [&](std::string_view name) { return m.rest.count(name) > 0; };
+  uint8_t flags = atomic || has("volatile") || has("relaxed") || has("mmio") ? kStrong : 0;
+  if (has("acquire") || has("acq_rel")) flags |= kStrong | kAcquire;
+  if (has("release") || has("acq_rel")) flags |= kStrong | kRelease;
+  return flags;
+}
+
 }  // namespace
 
 bool Decoder::DecodeMemory(const ptx::Instruction& in, Modifiers& m) {
@@ -112,6 +121,7 @@ bool Decoder::DecodeLoadStore(const ptx::Instruction& in, Modifiers& m, bool sto
       program_->may_wait_for_blocks |= m.rest.count(word) > 0;
     }
   }
+  const uint8_t order = OrderOf(m, false);
   const bool hint = TakeHints(m);
   int count = 1;
   if (m.Take("v2")) count = 2;
@@ -167,6 +177,8 @@ bool Decoder::DecodeLoadStore(const ptx::Instruction& in, Modifiers& m, bool sto
   Op& op = Emit(fn);
   op.bytes = static_cast<uint8_t>(TypeBytes(key.memory));
   op.count = static_cast<uint8_t>(list.size());
+  op.flags = order;
+  op.kind = static_cast<uint8_t>(key.register_bytes);
   if (list.size() == 1) {
     (store ? op.c : op.d) = list[0];
   } else {
@@ -185,6 +197,7 @@ bool Decoder::DecodeAtomic(const ptx::Instruction& in, Modifiers& m, bool reduct
   AddressSpace space;
   TakeSpace(m, &space);
   if (!reduction && space != AddressSpace::kShared) program_->may_wait_for_blocks = true;
+  const uint8_t order = OrderOf(m, true);
   const bool hint = TakeHints(m);
   const bool noftz = m.Take("noftz");
   int count = 1;
@@ -224,6 +237,7 @@ bool Decoder::DecodeAtomic(const ptx::Instruction& in, Modifiers& m, bool reduct
     op.b = b;
     op.c = c;
     op.bytes = static_cast<uint8_t>(TypeBytes(type));
+    op.flags = order;
     if (!SetAddress(in.operands[first], space, op)) return true;
     op.imm = static_cast<int64_t>(static_cast<uint64_t>(op.imm) + static_cast<uint64_t>(i) * op.bytes);
   }

@@ -52,6 +52,7 @@ class Emulator : public Device {
   Status CopyIn(Address destination, std::span<const uint8_t> source) override {
     SOLSTICE_ASSIGN_OR_RETURN(uint8_t* const to, memory_.Host(destination, source.size(), true));
     if (!source.empty()) std::memcpy(to, source.data(), source.size());
+    memory_.NoteWritten(destination, source.size());
     return absl::OkStatus();
   }
   Status CopyOut(std::span<uint8_t> destination, Address source) override {
@@ -129,6 +130,13 @@ class Emulator : public Device {
     RunState run(limits.timeout);
     run.instruction_budget = limits.instruction_budget;
     run.threads = options_.threads > 0 ? options_.threads : static_cast<int>(std::thread::hardware_concurrency());
+    Findings findings;
+    if (limits.sanitize) {
+      run.findings = &findings;
+      run.written = memory_.WrittenMaps();
+    } else if (!queue.empty()) {
+      memory_.NoteUnwatched();
+    }
     RunOutcome outcome;
     outcome.set_kind(RunOutcome::OK);
     for (const Operation& operation : queue) {
@@ -136,11 +144,13 @@ class Emulator : public Device {
         SOLSTICE_ASSIGN_OR_RETURN(uint8_t* const to,
                                   memory_.Host(operation.destination, static_cast<size_t>(operation.bytes), true));
         if (operation.bytes > 0) std::memset(to, operation.value, static_cast<size_t>(operation.bytes));
+        if (limits.sanitize) memory_.NoteWritten(operation.destination, static_cast<size_t>(operation.bytes));
         continue;
       }
       if (!Run(operation, run, &outcome)) break;
     }
     if (limits.when_idle && outcome.kind() != RunOutcome::TIMEOUT) limits.when_idle();
+    findings.Report(&outcome);
     outcome.set_instructions(static_cast<int64_t>(run.instructions));
     if (outcome.estimated_instructions() == 0) outcome.set_estimated_instructions(run.estimated);
     outcome.set_device_output(std::string(base::IsValidUtf8(run.device_output)

@@ -4,6 +4,7 @@
 
 #include "runtime/device/emulator/execute.h"
 #include "runtime/device/emulator/float_bits.h"
+#include "runtime/device/emulator/sanitizer.h"
 
 namespace solstice::device {
 namespace {
@@ -98,6 +99,7 @@ void Atomic(Warp& w, const Op& op) {
     if (op.address32) address[i] = static_cast<uint32_t>(address[i]);
   }
   if (!ResolveSlow(w, op, address, sizeof(U), true, host)) return;
+  if (w.block->sanitizer != nullptr) w.block->sanitizer->Atomic(w, op, host, sizeof(U));
   const uint8_t* shared = w.block->shared.host;
   const U* b = w.Src<U>(op.b);
   const U* c = op.c == kNoOperand ? b : w.Src<U>(op.c);

@@ -6,6 +6,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/device/emulator/execute.h"
 #include "runtime/device/emulator/launch.h"
+#include "runtime/device/emulator/sanitizer.h"
 
 namespace solstice::device {
 namespace {
@@ -136,6 +137,7 @@ Frame* PushFrame(Warp& w, const Op& op, const FunctionCode& function, Frame* par
     w.local = w.local_storage.get();
     w.local_capacity = capacity;
   }
+  if (block.sanitizer != nullptr) block.sanitizer->ClearLocal(w, frame->local_base, frame->local_top);
   return frame;
 }
 
@@ -155,6 +157,10 @@ void CopyLocals(Warp& w, const Frame& to, const std::vector<LocalSlot>& to_slots
       uint8_t* lane = w.local + i * w.local_capacity;
       std::memcpy(lane + to.local_base + to_slots[s].offset, lane + from.local_base + from_slots[s].offset, bytes);
     });
+    if (w.block->sanitizer != nullptr) {
+      w.block->sanitizer->CopyLocal(w, to.local_base + to_slots[s].offset, from.local_base + from_slots[s].offset,
+                                    static_cast<int64_t>(bytes));
+    }
   }
 }
 
@@ -252,6 +258,9 @@ void ExecNanosleep(Warp& w, const Op& op) {
 
 void ExecNothing(Warp&, const Op&) {}
 
-void ExecFence(Warp&, const Op&) { std::atomic_thread_fence(std::memory_order_seq_cst); }
+void ExecFence(Warp& w, const Op&) {
+  if (w.block->sanitizer != nullptr) w.block->sanitizer->Fence(w);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
 
 }  // namespace solstice::device

@@ -5,6 +5,7 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/device/emulator/execute.h"
+#include "runtime/device/emulator/sanitizer.h"
 
 namespace solstice::device {
 namespace {
@@ -163,6 +164,9 @@ void ExecPrintf(Warp& w, const Op& op) {
     if (list.size() > 2) {
       std::memcpy(w.local + i * w.local_capacity + w.frame->local_base + list[2], &fields, sizeof fields);
     }
+  }
+  if (list.size() > 2 && block.sanitizer != nullptr) {
+    block.sanitizer->MarkLocal(w, w.frame->local_base + list[2], sizeof(int32_t));
   }
 }
 

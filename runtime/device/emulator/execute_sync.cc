@@ -6,6 +6,7 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/device/emulator/execute.h"
+#include "runtime/device/emulator/sanitizer.h"
 
 namespace solstice::device {
 namespace {
@@ -250,13 +251,17 @@ void ExecElect(Warp& w, const Op& op) {
   }
 }
 
-void ExecWarpSync(Warp& w, const Op& op) { Arrive(w, op); }
+void ExecWarpSync(Warp& w, const Op& op) {
+  const Meeting meeting = Arrive(w, op);
+  if (meeting.complete && w.block->sanitizer != nullptr) w.block->sanitizer->SyncWarp(w, meeting.lanes);
+}
 
 bool TryCompleteBarrier(Block& block, int id) {
   BarrierState& barrier = block.barriers[id];
   const bool complete = barrier.expected == 0 ? barrier.waiting != 0 && barrier.waiting >= block.live_threads
                                               : barrier.arrived >= barrier.expected;
   if (!complete) return false;
+  if (block.sanitizer != nullptr) block.sanitizer->Complete(id, barrier.expected != 0);
   uint32_t set = 0, waiting = 0;
   for (const Warp& w : block.warps) {
     for (const Group& group : w.groups) {
@@ -310,6 +315,7 @@ void ExecBarrier(Warp& w, const Op& op) {
   // Hardware counts warps: one that has arrived as a whole counts as 32 whatever its threads that do not exist.
   barrier.arrived += (w.mask & w.live) == w.live ? kLanes : w.active;
   if (static_cast<BarrierOp>(op.kind) == BarrierOp::kArrive) {
+    if (block.sanitizer != nullptr) block.sanitizer->Arrive(w, static_cast<int>(id));
     if (TryCompleteBarrier(block, static_cast<int>(id))) w.stop = nullptr;
     return;
   }

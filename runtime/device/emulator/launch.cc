@@ -33,6 +33,7 @@ uint64_t ThreadInstructions(const Block& block) {
 
 // Accounts for a finished block; false when the launch must stop.
 bool Finish(Launch& launch, Block& block) {
+  if (block.sanitizer != nullptr) block.sanitizer->Finish(launch.run->findings);
   const uint64_t threads = ThreadInstructions(block);
   launch.executed.fetch_add(threads, std::memory_order_relaxed);
   const uint64_t blocks = launch.blocks();
@@ -63,6 +64,7 @@ bool Finish(Launch& launch, Block& block) {
 
 // What a block that will not finish has printed and executed.
 void Abandon(Launch& launch, Block& block) {
+  if (block.sanitizer != nullptr) block.sanitizer->Finish(launch.run->findings);
   launch.executed.fetch_add(ThreadInstructions(block), std::memory_order_relaxed);
   if (block.output.empty()) return;
   std::lock_guard<std::mutex> lock(launch.mutex);
@@ -235,8 +237,9 @@ uint64_t Launch::ResidentBlocks() const {
   const int64_t by_shared = properties.shared_bytes_per_sm() / (shared_bytes + kReservedSharedBytes);
   const int64_t per_sm = std::clamp<int64_t>(std::min(by_threads, by_shared), 1, kMostBlocksPerSm);
   const FunctionCode& entry = program->functions[0];
-  const int64_t host_bytes = warps * (entry.register_bytes + entry.local_bytes * kLanes) + shared_bytes +
-                             static_cast<int64_t>(program->code.size() * sizeof(void*));
+  const int64_t watched_bytes = run->findings == nullptr ? 0 : Sanitizer::BytesFor(shared_bytes);
+  const int64_t host_bytes = watched_bytes + warps * (entry.register_bytes + entry.local_bytes * kLanes) +
+                             shared_bytes + static_cast<int64_t>(program->code.size() * sizeof(void*));
   return static_cast<uint64_t>(
       std::max<int64_t>(1, std::min(per_sm * properties.sm_count(), kHostBytes / std::max<int64_t>(host_bytes, 1))));
 }

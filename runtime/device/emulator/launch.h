@@ -14,6 +14,7 @@
 #include "runtime/device/emulator/emulator.h"
 #include "runtime/device/emulator/memory_map.h"
 #include "runtime/device/emulator/program.h"
+#include "runtime/device/emulator/sanitizer.h"
 #include "runtime/device/emulator/warp.h"
 
 namespace solstice::device {
@@ -30,6 +31,8 @@ struct RunState {
   double estimated = 0;
   std::string device_output;
   int threads = 1;
+  Findings* findings = nullptr;  // null: nothing is looked for
+  std::vector<WrittenMap> written;
 };
 
 struct Launch {

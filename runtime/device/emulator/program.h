@@ -20,6 +20,9 @@ using ExecFn = void (*)(Warp&, const Op&);
 inline constexpr uint32_t kConstantBit = 0x8000'0000u;
 inline constexpr uint32_t kNoOperand = 0x7fff'ffffu;
 
+// Op::flags of loads, stores and atomics: volatile, relaxed and atomic ones are strong.
+inline constexpr uint8_t kStrong = 1, kAcquire = 2, kRelease = 4;
+
 enum class AddressSpace : uint8_t { kGeneric, kGlobal, kShared, kLocal, kConst, kParam };
 
 struct Op {
@@ -35,7 +38,7 @@ struct Op {
   uint8_t count = 1;       // memory elements
   AddressSpace space = AddressSpace::kGeneric;
   uint8_t flags = 0;
-  uint8_t kind = 0;  // sub-operation: Combine, atomic operation, shuffle mode ...
+  uint8_t kind = 0;  // sub-operation: Combine, atomic operation, shuffle mode ...; of stores the bytes of a register
 };
 
 // Where an operation comes from; cold.

@@ -15,6 +15,7 @@ namespace solstice::device {
 
 struct Block;
 struct Launch;
+class Sanitizer;
 
 inline constexpr int kLanes = 32;
 inline constexpr uint32_t kAllLanes = 0xffff'ffffu;
@@ -128,7 +129,8 @@ struct Block {
   int64_t output_left = 0;
   int64_t local_limit = 0;  // EmulatorOptions::local_bytes_per_thread
   bool failed = false;
-  v1::internal::RunOutcome outcome;  // when failed
+  v1::internal::RunOutcome outcome;      // when failed
+  std::shared_ptr<Sanitizer> sanitizer;  // null: nothing is looked for
 };
 
 // Stops the block with a fault of the program. `lane` is the faulting one.
@@ -143,6 +145,9 @@ std::string PlaceOf(const Program& program, const Op& op);
 // Finds host bytes for the address of each active lane (already in `addresses`). On failure raises the fault and
 // returns false. `host` of inactive lanes is undefined.
 bool ResolveSlow(Warp& warp, const Op& op, const uint64_t* addresses, uint32_t bytes, bool write, uint8_t** host);
+
+// Tells the block's sanitizer of an access by the active lanes (Sanitizer::Access).
+void TellAccess(Warp& warp, const Op& op, uint8_t* const* host, uint32_t bytes, bool write, bool values);
 
 // Frames. PushFrame returns nullptr after raising STACK_OVERFLOW; the new frame's lanes are the running group's.
 Frame* PushFrame(Warp& warp, const Op& op, const FunctionCode& function, Frame* parent);

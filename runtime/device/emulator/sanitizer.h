@@ -1,0 +1,93 @@
+// The emulator's sanitizer: reads of memory that nothing was written to, races in shared memory, threads that part at
+// barriers. A device stops at none of them. What stops it (bounds, alignment, read-only memory) is a fault in any run
+// and is access.cc's. One a block; its host thread calls it. docs/sanitizer.md says what is found and what is not.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/device/emulator/findings.h"
+#include "runtime/device/emulator/happens_before.h"
+#include "runtime/device/emulator/warp.h"
+
+namespace solstice::device {
+
+// Which bytes of a tensor a kernel or a memset has written. Blocks write to it from several threads at once.
+struct WrittenMap {
+  const uint8_t* host = nullptr;
+  uint64_t bytes = 0;
+  uint8_t* written = nullptr;  // one a byte; 0: not
+  uint64_t address = 0;
+  std::string name;
+};
+
+class Sanitizer {
+ public:
+  // `maps` sorted by host address.
+  Sanitizer(Block& block, const std::vector<WrittenMap>& maps);
+
+  // Host memory of one, beside what the kernel's local memory takes.
+  static int64_t BytesFor(int64_t shared_bytes) { return shared_bytes * static_cast<int64_t>(sizeof(Cell)); }
+
+  // A block starts, or has ended.
+  void Start();
+  void Finish(Findings* findings);
+
+  // Active lanes access `bytes` at `host`. `values`: a store of registers, whose values can be looked at.
+  void Access(const Warp& w, const Op& op, uint8_t* const* host, uint32_t bytes, bool write, bool values);
+  void Atomic(const Warp& w, const Op& op, uint8_t* const* host, uint32_t bytes);
+  void Fence(const Warp& w) { order_.Fence(w.index); }
+  void SyncWarp(const Warp& w, uint32_t lanes) { order_.SyncWarp(w.index, lanes); }
+  void Arrive(const Warp& w, int barrier) { order_.Arrive(w.index, barrier); }
+  // Before the groups that wait at the barrier go on.
+  void Complete(int barrier, bool counted);
+
+  // Local memory: a frame's variables hold nothing yet; a call copies some.
+  void ClearLocal(const Warp& w, int64_t begin, int64_t end);
+  void CopyLocal(const Warp& w, int64_t to, int64_t from, int64_t bytes);
+  void MarkLocal(const Warp& w, int64_t begin, int64_t bytes);
+
+ private:
+  // One access to a byte of shared memory.
+  struct Touch {
+    uint32_t generation = 0;  // of the block; others' count for nothing
+    uint32_t serial = 0;      // of the instruction
+    uint32_t op = 0;
+    HappensBefore::Moment moment;
+    bool strong = false;
+  };
+  struct Cell {
+    Touch write, strong_write;
+    std::array<Touch, 2> reads;  // of different warps
+  };
+  struct Race;
+
+  void AccessShared(const Warp& w, const Op& op, uint8_t* const* host, uint32_t bytes, bool write, bool values,
+                    bool strong);
+  void CheckWrite(const Warp& w, const Op& op, uint8_t* const* host, int lane, uint64_t offset, uint32_t byte,
+                  bool values, const Touch& now);
+  void NoteRead(Cell* cell, const Touch& now);
+  bool Conflict(const Touch& earlier, const Touch& now, int warp, int lane) const;
+  void ReportRace(const Warp& w, const Op& op, int lane, uint64_t offset, const char* does, const char* did,
+                  const Touch& earlier);
+  // The byte that a store is about to write.
+  uint8_t NewByte(const Warp& w, const Op& op, int lane, uint32_t byte) const;
+  void ReportUnwritten(const Warp& w, const Op& op, int lane, uint64_t address, uint32_t bytes,
+                       const std::string& buffer, const std::string& where);
+  // Null where it was found before; it is counted then.
+  v1::Finding* Add(v1::Finding::Kind kind, const Warp& w, const Op& op, int lane);
+  const WrittenMap* Find(const uint8_t* host) const;
+
+  Block& block_;
+  const std::vector<WrittenMap>& maps_;
+  HappensBefore order_;
+  std::vector<Cell> cells_;  // one a byte of shared memory
+  uint32_t generation_ = 0, serial_ = 0;
+  std::vector<std::array<std::vector<uint8_t>, kLanes>> local_;  // written bytes, by warp and lane
+  std::map<FindingKey, FindingEntry> entries_;
+};
+
+}  // namespace solstice::device
