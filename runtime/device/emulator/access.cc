@@ -118,41 +118,52 @@ void RaiseOutcome(Warp& w, RunOutcome::Kind kind, const std::string& reason) {
   block.outcome.set_reason(reason);
 }
 
+bool ResolveRange(Warp& w, const Op& op, const RangeAccess& access, int lane, uint64_t address, const Region** last,
+                  uint8_t** host) {
+  const uint32_t bytes = access.bytes;
+  const bool write = access.write;
+  if (address % access.alignment != 0) {
+    RaiseFault(w, op, Fault::MISALIGNED, lane, address,
+               StrCat(write ? "writes " : "reads ", bytes, " bytes at address ", HexAddress(address),
+                      ", which is not a multiple of ", access.alignment));
+    return false;
+  }
+  const bool generic_local = op.space == AddressSpace::kGeneric && address - kLocalWindow < kWindowBytes;
+  if (op.space == AddressSpace::kLocal || generic_local) {
+    const uint64_t offset = generic_local ? address - kLocalWindow : address;
+    const uint64_t top = static_cast<uint64_t>(w.frame->local_top);
+    if (offset >= top || top - offset < bytes) {
+      Refuse(w, op, lane, address, bytes, write);
+      return false;
+    }
+    *host = w.local + static_cast<uint64_t>(lane) * w.local_capacity + offset;
+    return true;
+  }
+  const Region* region = *last;
+  if (region == nullptr || address - region->begin >= region->bytes) region = FindRegion(w, op.space, address);
+  *last = region;
+  if (region == nullptr || region->bytes - (address - region->begin) < bytes) {
+    Refuse(w, op, lane, address, bytes, write);
+    return false;
+  }
+  if (write && region->read_only) {
+    RaiseFault(w, op, Fault::READ_ONLY_WRITE, lane, address,
+               StrCat("writes ", bytes, bytes == 1 ? " byte" : " bytes", " at offset ", address - region->begin, " of ",
+                      region->name, ", which is read-only"));
+    return false;
+  }
+  *host = region->host + (address - region->begin);
+  return true;
+}
+
 bool ResolveSlow(Warp& w, const Op& op, const uint64_t* addresses, uint32_t bytes, bool write, uint8_t** host) {
   Block& block = *w.block;
+  const bool power = bytes != 0 && (bytes & (bytes - 1)) == 0;
+  const RangeAccess access{bytes, power ? bytes : 1, write};
   const Region* last = nullptr;
   for (uint32_t m = w.mask; m != 0; m &= m - 1) {
     const int i = __builtin_ctz(m);
-    const uint64_t address = addresses[i];
-    if (bytes != 0 && (bytes & (bytes - 1)) == 0 && address % bytes != 0) {
-      RaiseFault(w, op, Fault::MISALIGNED, i, address,
-                 StrCat(write ? "writes " : "reads ", bytes, " bytes at address ", HexAddress(address),
-                        ", which is not a multiple of ", bytes));
-      return false;
-    }
-    const bool generic_local = op.space == AddressSpace::kGeneric && address - kLocalWindow < kWindowBytes;
-    if (op.space == AddressSpace::kLocal || generic_local) {
-      const uint64_t offset = generic_local ? address - kLocalWindow : address;
-      const uint64_t top = static_cast<uint64_t>(w.frame->local_top);
-      if (offset >= top || top - offset < bytes) {
-        Refuse(w, op, i, address, bytes, write);
-        return false;
-      }
-      host[i] = w.local + static_cast<uint64_t>(i) * w.local_capacity + offset;
-      continue;
-    }
-    if (last == nullptr || address - last->begin >= last->bytes) last = FindRegion(w, op.space, address);
-    if (last == nullptr || last->bytes - (address - last->begin) < bytes) {
-      Refuse(w, op, i, address, bytes, write);
-      return false;
-    }
-    if (write && last->read_only) {
-      RaiseFault(w, op, Fault::READ_ONLY_WRITE, i, address,
-                 StrCat("writes ", bytes, bytes == 1 ? " byte" : " bytes", " at offset ", address - last->begin, " of ",
-                        last->name, ", which is read-only"));
-      return false;
-    }
-    host[i] = last->host + (address - last->begin);
+    if (!ResolveRange(w, op, access, i, addresses[i], &last, &host[i])) return false;
   }
   // Shared memory has no entry: its address and size are those of the block.
   if (op.space != AddressSpace::kShared) block.region_cache[&op - block.program->code.data()] = last;

@@ -2,6 +2,7 @@
 // give the same bits.
 #pragma once
 
+#include "runtime/device/emulator/matrix.h"
 #include "runtime/device/emulator/program.h"
 
 namespace solstice::device {
@@ -25,6 +26,7 @@ struct MemoryKey {
 struct IsaTable {
   ExecFn (*alu)(const AluKey&);  // nullptr: no such operation
   ExecFn (*memory)(const MemoryKey&);
+  MultiplyFn (*multiply)(const MatrixPlan&);
 };
 
 const IsaTable& BaselineIsa();

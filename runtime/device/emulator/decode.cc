@@ -257,9 +257,9 @@ void Decoder::DecodeInstruction(const ptx::Instruction& in) {
   failed_ = false;
   widenings_.clear();
   Modifiers m = Sort(in);
-  static const std::set<std::string_view> kControl = {"bra",   "brx",        "call",      "ret",  "exit",  "trap",
-                                                      "bar",   "barrier",    "shfl",      "vote", "match", "redux",
-                                                      "elect", "activemask", "nanosleep", "brkpt"};
+  static const std::set<std::string_view> kControl = {
+      "bra",   "brx",   "call",       "ret",       "exit",  "trap", "bar",  "barrier",  "shfl",     "vote",     "match",
+      "redux", "elect", "activemask", "nanosleep", "brkpt", "mma",  "wmma", "ldmatrix", "stmatrix", "movmatrix"};
   const bool control = kControl.count(in.opcode) > 0;
   uint32_t skip = kNoOperand;  // operation that jumps over a guarded control operation
   if (!in.guard.empty()) {

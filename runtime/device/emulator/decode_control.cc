@@ -57,6 +57,9 @@ bool Decoder::DecodeControl(const ptx::Instruction& in, Modifiers& m) {
     return true;
   }
   if (name == "bar" || name == "barrier") return DecodeBarrier(in, m);
+  if (name == "mma" || name == "wmma" || name == "ldmatrix" || name == "stmatrix" || name == "movmatrix") {
+    return DecodeMatrix(in, m);
+  }
   return DecodeSync(in, m);
 }
 

@@ -87,6 +87,15 @@ class Decoder {
   bool DecodeRuntimeCall(const std::string& name, const Operand* results, const Operand* arguments);
   bool DecodeSync(const ptx::Instruction& in, Modifiers& m);
   bool DecodeBarrier(const ptx::Instruction& in, Modifiers& m);
+  bool DecodeMatrix(const ptx::Instruction& in, Modifiers& m);
+  bool DecodeMatrixMultiply(const ptx::Instruction& in, const MatrixKey& key);
+  bool DecodeMatrixFragment(const ptx::Instruction& in, const FragmentKey& key, AddressSpace space, bool rows,
+                            bool store);
+  bool DecodeMatrixRows(const ptx::Instruction& in, AddressSpace space, int count, bool transposed, bool store);
+  const Fragment* FindFragment(const FragmentKey& key, uint32_t* index = nullptr);
+  uint32_t FindPlan(const MatrixKey& key);
+  // Appends the registers of a vector, which must have `count`; false after Fail.
+  bool AddRegisters(const Operand& operand, int count, int bytes, bool destination, std::vector<uint32_t>* list);
   bool Has(const ptx::Instruction& in, size_t least, size_t most);
   // Emits an ALU operation with op.d ... already resolved; false (after Fail) if there is none.
   Op* EmitAlu(const AluKey& key);
@@ -100,6 +109,8 @@ class Decoder {
   std::map<std::string, int, std::less<>> function_index_;
   std::map<std::string, uint64_t> shared_;  // by "function\nname" or "\nname"
   std::map<std::pair<int, uint64_t>, uint32_t> constants_;
+  std::map<FragmentKey, uint32_t> fragments_;               // indices in Program::fragments
+  std::map<MatrixKey, uint32_t> matrices_;                  // and in Program::matrices
   std::map<std::string, int64_t, std::less<>> parameters_;  // of the entry, by name: offsets
 
   // Of the function being decoded.

@@ -288,6 +288,23 @@ HERE:
               IsEmpty());
 }
 
+TEST(SanitizerTest, MatrixInstructionsReadAndWrite) {
+  // Lanes 0 to 7 name the rows, lane t holds a word of row t / 4.
+  const std::string rows = R"(
+  mov.u32 %v1, memory;
+  shl.b32 %v2, %l, 4;
+  and.b32 %v2, %v2, 127;
+  add.u32 %v1, %v1, %v2;)";
+  const std::string write = rows + "\n  stmatrix.sync.aligned.m8n8.x1.shared.b16 [%v1], {%t};";
+  const std::string read = "\n  ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%v3}, [%v1];";
+  EXPECT_THAT(Find(Kernel(write + "\n  bar.warp.sync 0xffffffff;" + read), 32), IsEmpty());
+  EXPECT_THAT(Find(Kernel(write + read), 32), IsEmpty()) << "each lane reads the row that it wrote";
+  EXPECT_THAT(Find(Kernel(rows + read), 32),
+              testing::ElementsAre(Is(Finding::UNINITIALIZED_READ, "reads 16 bytes at offset 0 of shared memory")));
+  EXPECT_THAT(Find(Kernel(rows + "\n  st.shared.u32 [%s], %t;" + read), 32),
+              testing::Contains(Is(Finding::MISSING_SYNCWARP, "with no __syncwarp between")));
+}
+
 TEST(SanitizerTest, CallsPassWhatWasWritten) {
   const std::string ptx = Wrap(R"(
 .func (.param .b32 r) twice(.param .b32 a)

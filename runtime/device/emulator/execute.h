@@ -91,6 +91,15 @@ void ExecElect(Warp& w, const Op& op);       // d, e: predicate; target: mask op
 void ExecWarpSync(Warp& w, const Op& op);    // target: mask operand
 void ExecBarrier(Warp& w, const Op& op);     // a: id, b: count or kNoOperand; c: predicate; d: result
 
+// Matrices; all lanes of the warp meet. List `target`: what each says, then operands. Addresses: a, imm.
+void ExecMatrixMultiply(Warp& w, const Op& op);   // list: index of a plan; registers of d, a, b, c
+void ExecMatrixTranspose(Warp& w, const Op& op);  // d, a
+void ExecMatrixRead(Warp& w, const Op& op);       // ldmatrix: list: registers; flags 1: transposed
+void ExecMatrixWrite(Warp& w, const Op& op);      // stmatrix
+void ExecFragmentLoad(Warp& w, const Op& op);     // wmma.load: b: stride; list: index of a fragment, registers;
+                                                  // bytes: of an element; flags 1: rows lie in memory
+void ExecFragmentStore(Warp& w, const Op& op);    // wmma.store
+
 // Host bytes of one lane's address range in any space, for printf and assert; nullptr if not readable.
 const uint8_t* PeekGeneric(const Warp& w, int lane, uint64_t address, uint64_t bytes);
 // A NUL-terminated string of at most `limit` bytes.

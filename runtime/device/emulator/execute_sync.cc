@@ -6,6 +6,7 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/device/emulator/execute.h"
+#include "runtime/device/emulator/meeting.h"
 #include "runtime/device/emulator/sanitizer.h"
 
 namespace solstice::device {
@@ -13,43 +14,14 @@ namespace {
 
 using v1::internal::Fault;
 
-template <typename F>
-void ForMask(uint32_t mask, F f) {
-  for (; mask != 0; mask &= mask - 1) f(__builtin_ctz(mask));
-}
+// The lanes that `op` names.
+Meeting Arrive(Warp& w, const Op& op) { return Arrive(w, op, w.Src<uint32_t>(op.target)[__builtin_ctz(w.mask)]); }
 
-// Lanes that take part at one place.
-struct Part {
-  uint32_t mask;
-  const Op* op;
-  Frame* frame;
-};
+}  // namespace
 
-template <typename T>
-const T* Read(const Warp& w, const Part& part, uint32_t operand) {
-  const uint8_t* base = operand & kConstantBit ? w.bases[1] : part.frame->registers;
-  return reinterpret_cast<const T*>(base + (operand & ~kConstantBit));
-}
-template <typename T>
-T* Write(const Part& part, uint32_t operand) {
-  return reinterpret_cast<T*>(part.frame->registers + operand);
-}
-uint32_t ReadPredicate(const Warp& w, const Part& part, uint32_t operand) { return *Read<uint32_t>(w, part, operand); }
-void WritePredicate(const Part& part, uint32_t operand, uint32_t value) {
-  uint32_t* p = Write<uint32_t>(part, operand);
-  *p = (*p & ~part.mask) | (value & part.mask);
-}
-
-// The parts of a warp operation that is complete now; empty: the group waits.
-struct Meeting {
-  std::vector<Part> parts;
-  uint32_t lanes = 0;
-  bool complete = false;
-};
-
-Meeting Arrive(Warp& w, const Op& op) {
+Meeting Arrive(Warp& w, const Op& op, uint32_t members) {
   Meeting meeting;
-  const uint32_t members = w.Src<uint32_t>(op.target)[__builtin_ctz(w.mask)] | w.mask;
+  members |= w.mask;
   const uint32_t needed = members & w.live;
   meeting.lanes = w.mask;
   meeting.parts.push_back({w.mask, &op, w.frame});
@@ -86,8 +58,6 @@ Meeting Arrive(Warp& w, const Op& op) {
   w.stop = nullptr;
   return meeting;
 }
-
-}  // namespace
 
 void ExecShuffle(Warp& w, const Op& op) {
   const Meeting meeting = Arrive(w, op);

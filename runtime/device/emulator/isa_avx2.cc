@@ -18,7 +18,7 @@ namespace {
 }  // namespace
 
 const IsaTable& Avx2Isa() {
-  static constexpr IsaTable kTable{&FindAlu, &FindMemory};
+  static constexpr IsaTable kTable{&FindAlu, &FindMemory, &FindMultiply};
   return kTable;
 }
 

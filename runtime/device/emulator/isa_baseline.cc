@@ -14,7 +14,7 @@ namespace {
 }  // namespace
 
 const IsaTable& BaselineIsa() {
-  static constexpr IsaTable kTable{&FindAlu, &FindMemory};
+  static constexpr IsaTable kTable{&FindAlu, &FindMemory, &FindMultiply};
   return kTable;
 }
 

@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
+#include "runtime/device/emulator/matrix.h"
 #include "runtime/device/emulator/value_types.h"
 
 namespace solstice::device {
@@ -78,6 +80,8 @@ struct Program {
   std::vector<FunctionCode> functions;       // 0 is the entry
   std::vector<CallSite> calls;               // by Op::target of calls
   std::vector<std::vector<uint32_t>> lists;  // operand lists, branch targets
+  std::deque<Fragment> fragments;            // deques: plans point to fragments
+  std::deque<MatrixPlan> matrices;
   std::vector<int> module_to_function;       // module function index -> index in `functions`, -1: not reachable
   std::vector<std::string> file_names;       // base names by .file index
   std::vector<LocalSlot> parameters;         // of the entry, offsets in the parameter block

@@ -96,6 +96,29 @@ void Sanitizer::ReportUnwritten(const Warp& w, const Op& op, int lane, uint64_t 
 }
 
 void Sanitizer::Access(const Warp& w, const Op& op, uint8_t* const* host, uint32_t bytes, bool write, bool values) {
+  AccessAny(w, op, host, bytes, write, values, (op.flags & kStrong) != 0);
+}
+
+void Sanitizer::Range(const Warp& w, const Op& op, int lane, uint8_t* host, uint32_t bytes, bool write) {
+  uint8_t* hosts[kLanes];
+  hosts[lane] = host;
+  AccessAny(OnlyLane(w, lane), op, hosts, bytes, write, /*values=*/false, /*strong=*/false);
+}
+
+Warp Sanitizer::OnlyLane(const Warp& w, int lane) {
+  Warp one;
+  one.block = w.block;
+  one.index = w.index;
+  one.local = w.local;
+  one.local_capacity = w.local_capacity;
+  std::copy_n(w.bases, 2, one.bases);
+  for (int i = 0; i < 3; ++i) one.tid[i][lane] = w.tid[i][lane];
+  one.mask = uint32_t{1} << lane;
+  return one;
+}
+
+void Sanitizer::AccessAny(const Warp& w, const Op& op, uint8_t* const* host, uint32_t bytes, bool write, bool values,
+                          bool strong) {
   ++serial_;
   const uint8_t* shared = block_.shared.host;
   const uint8_t* local = w.local;
@@ -137,7 +160,7 @@ void Sanitizer::Access(const Warp& w, const Op& op, uint8_t* const* host, uint32
       break;
     }
   });
-  AccessShared(w, op, host, bytes, write, values, (op.flags & kStrong) != 0);
+  AccessShared(w, op, host, bytes, write, values, strong);
 }
 
 void Sanitizer::ClearLocal(const Warp& w, int64_t begin, int64_t end) {
@@ -272,16 +295,10 @@ void Sanitizer::AccessShared(const Warp& w, const Op& op, uint8_t* const* host, 
 void Sanitizer::Atomic(const Warp& w, const Op& op, uint8_t* const* host, uint32_t bytes) {
   // Lanes of one instruction take turns.
   const uint8_t* shared = block_.shared.host;
-  Warp one;
-  one.block = w.block;
-  one.index = w.index;
-  std::copy_n(w.bases, 2, one.bases);
   ForMask(w.mask, [&](int lane) {
     ++serial_;
     const uint64_t offset = static_cast<uint64_t>(host[lane] - shared);
     if (offset < block_.shared.bytes) {
-      for (int i = 0; i < 3; ++i) one.tid[i][lane] = w.tid[i][lane];
-      one.mask = uint32_t{1} << lane;
       bool unwritten = true;
       for (uint32_t b = 0; b < bytes; ++b) {
         const Cell& cell = cells_[offset + b];
@@ -290,7 +307,7 @@ void Sanitizer::Atomic(const Warp& w, const Op& op, uint8_t* const* host, uint32
       if (unwritten && op.d != kNoOperand) {
         ReportUnwritten(w, op, lane, offset, bytes, "shared memory", StrCat("offset ", offset, " of shared memory"));
       }
-      AccessShared(one, op, host, bytes, /*write=*/true, /*values=*/false, /*strong=*/true);
+      AccessShared(OnlyLane(w, lane), op, host, bytes, /*write=*/true, /*values=*/false, /*strong=*/true);
       return;
     }
     const WrittenMap* map = Find(host[lane]);

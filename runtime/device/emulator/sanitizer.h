@@ -39,6 +39,8 @@ class Sanitizer {
   // Active lanes access `bytes` at `host`. `values`: a store of registers, whose values can be looked at.
   void Access(const Warp& w, const Op& op, uint8_t* const* host, uint32_t bytes, bool write, bool values);
   void Atomic(const Warp& w, const Op& op, uint8_t* const* host, uint32_t bytes);
+  // One lane's access of a matrix instruction.
+  void Range(const Warp& w, const Op& op, int lane, uint8_t* host, uint32_t bytes, bool write);
   void Fence(const Warp& w) { order_.Fence(w.index); }
   void SyncWarp(const Warp& w, uint32_t lanes) { order_.SyncWarp(w.index, lanes); }
   void Arrive(const Warp& w, int barrier) { order_.Arrive(w.index, barrier); }
@@ -65,6 +67,10 @@ class Sanitizer {
   };
   struct Race;
 
+  // A warp of which only `lane` is active.
+  static Warp OnlyLane(const Warp& w, int lane);
+  void AccessAny(const Warp& w, const Op& op, uint8_t* const* host, uint32_t bytes, bool write, bool values,
+                 bool strong);
   void AccessShared(const Warp& w, const Op& op, uint8_t* const* host, uint32_t bytes, bool write, bool values,
                     bool strong);
   void CheckWrite(const Warp& w, const Op& op, uint8_t* const* host, int lane, uint64_t offset, uint32_t byte,

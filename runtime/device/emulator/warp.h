@@ -146,6 +146,15 @@ std::string PlaceOf(const Program& program, const Op& op);
 // returns false. `host` of inactive lanes is undefined.
 bool ResolveSlow(Warp& warp, const Op& op, const uint64_t* addresses, uint32_t bytes, bool write, uint8_t** host);
 
+struct RangeAccess {
+  uint32_t bytes = 0;
+  uint32_t alignment = 1;
+  bool write = false;
+};
+// The same for one range of `lane`. `last`: the region of the range before, or nullptr; only for one `op.space`.
+bool ResolveRange(Warp& warp, const Op& op, const RangeAccess& access, int lane, uint64_t address, const Region** last,
+                  uint8_t** host);
+
 // Tells the block's sanitizer of an access by the active lanes (Sanitizer::Access).
 void TellAccess(Warp& warp, const Op& op, uint8_t* const* host, uint32_t bytes, bool write, bool values);
 
