@@ -23,7 +23,7 @@ if [[ -z $build ]]; then
   build=build/release
   deploy/setup.sh
   cmake --preset release >/dev/null
-  cmake --build --preset release --target solstice solsticed solstice-worker solstice-agreement
+  cmake --build --preset release --target solstice solsticed solstice-worker solstice-agreement solstice-conformance
 fi
 
 version=$(sed -n 's/^project(solstice VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
@@ -60,7 +60,13 @@ for folder in cases device; do
 done
 rm -r "$root"/tests/cases/*.cc "$root/tests/device/agreement"
 mkdir "$root/tests/device/bin"
-strip -o "$root/tests/device/bin/agreement" "$build/bin/solstice-agreement"
+for program in agreement conformance; do
+  strip -o "$root/tests/device/bin/$program" "$build/bin/solstice-$program"
+done
+# What the emulator is compared with, where it has been recorded.
+mkdir -p "$root/tests/conformance/answers"
+cp tests/conformance/README.md "$root/tests/conformance/"
+find tests/conformance/answers -name '*.bin' -exec cp {} "$root/tests/conformance/answers/" \;
 find "$root" \( -name CMakeLists.txt -o -name __pycache__ \) -prune -exec rm -r {} +
 chmod -R u=rwX,go=rX "$root"
 
@@ -75,7 +81,7 @@ for package in bubblewrap libselinux1 libcap2 libpcre2-8-0 libgrpc++-dev libgrpc
   fi
 done
 
-for program in "$root"/bin/* "$root/tests/device/bin/agreement"; do needs_only_libc "$program"; done
+for program in "$root"/bin/* "$root"/tests/device/bin/*; do needs_only_libc "$program"; done
 for file in "$root"/bin/* "$root"/libexec/solstice/bwrap "$root"/libexec/solstice/bwrap-libraries/*; do
   runs_on_glibc "$file" "$bundle_max_glibc"
 done

@@ -14,7 +14,8 @@ namespace solstice::compile {
 inline constexpr int64_t kMaxSourceBytes = 1 << 20;
 inline constexpr int kMaxSources = 64;
 inline constexpr int kMaxOptions = 32;
-inline constexpr int kProgramFormat = 2;  // 2: the cubin comes from the LTO-IR
+// 2: the cubin comes from the LTO-IR. 3: the PTX tells toolkit headers by their folder.
+inline constexpr int kProgramFormat = 3;
 inline constexpr int64_t kDefaultLogBytes = 64 << 10;
 inline constexpr int64_t kDefaultCubinBytes = int64_t{64} << 20;
 

@@ -297,10 +297,8 @@ StatusOr<bool> Job::LinkToPtx() {
         StrCat("the program's PTX has ", linked.image.size(), " bytes, at most ", kMaxPtxBytes, " are accepted"),
         "unroll less, or initialise large tables in a kernel");
   }
-  std::vector<std::string> folders = config_.include_paths;
   std::error_code error;
-  folders.push_back(std::filesystem::current_path(error).string());
-  ptx_ = NormalisePtxPaths(linked.image, folders);
+  ptx_ = NormalisePtxPaths(linked.image, std::filesystem::current_path(error).string(), config_.include_paths);
   RestoreFamilyTarget(source_.arch(), &ptx_);
   return true;
 }

@@ -407,12 +407,16 @@ std::string SourceOfPtxLine(std::string_view ptx, int line) {
   return StrCat(found->second, ":", source_line);
 }
 
-std::string NormalisePtxPaths(std::string_view ptx, const std::vector<std::string>& folders) {
-  std::vector<std::string> prefixes;
-  for (const std::string& folder : folders) {
-    if (folder.size() > 1) prefixes.push_back(folder.back() == '/' ? folder : folder + "/");
-  }
-  std::sort(prefixes.begin(), prefixes.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+std::string NormalisePtxPaths(std::string_view ptx, const std::string& sources,
+                              const std::vector<std::string>& includes) {
+  std::vector<std::pair<std::string, std::string_view>> prefixes;  // and what stands for them
+  auto add = [&prefixes](const std::string& folder, std::string_view stands) {
+    if (folder.size() > 1) prefixes.emplace_back(folder.back() == '/' ? folder : folder + "/", stands);
+  };
+  add(sources, "");
+  for (const std::string& folder : includes) add(folder, "/toolkit/include/");
+  std::sort(prefixes.begin(), prefixes.end(),
+            [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
   std::string out;
   out.reserve(ptx.size());
   while (!ptx.empty()) {
@@ -424,8 +428,10 @@ std::string NormalisePtxPaths(std::string_view ptx, const std::vector<std::strin
     if (base::Trim(line).substr(0, 5) == ".file" && quote != std::string_view::npos) {
       out.append(line.substr(0, quote + 1));
       line.remove_prefix(quote + 1);
-      for (const std::string& prefix : prefixes) {
-        if (TakePrefix(line, prefix)) break;
+      for (const auto& [prefix, stands] : prefixes) {
+        if (!TakePrefix(line, prefix)) continue;
+        out.append(stands);
+        break;
       }
     }
     out.append(line);

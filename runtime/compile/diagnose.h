@@ -48,8 +48,10 @@ Explanation ExplainLaunch(std::string_view file, int line);
 
 // "kernel.cu:7" for line `line` of a PTX text, from its .loc and .file directives; "" if there is none.
 std::string SourceOfPtxLine(std::string_view ptx, int line);
-// Takes `folder` and the include folders off .file paths, so that a program does not depend on where it was compiled.
-std::string NormalisePtxPaths(std::string_view ptx, const std::vector<std::string>& folders);
+// Takes the folder of the sources off .file paths and writes /toolkit/include/ for the include folders, so that a program
+// does not depend on where it was compiled, and tells its author's files from the toolkit's.
+std::string NormalisePtxPaths(std::string_view ptx, const std::string& sources,
+                              const std::vector<std::string>& includes);
 
 // Each invalid byte as '?'.
 std::string ReplaceInvalidUtf8(std::string_view text);

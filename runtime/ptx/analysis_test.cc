@@ -95,12 +95,12 @@ TEST(DescribeTest, WhatNeedsADevice) {
   EXPECT_THAT(NeedsAround("mov.u32 %r1, %cluster_ctaid.x; mov.u32 %r2, %cluster_ctarank;"),
               ElementsAre("%cluster_ctaid", "%cluster_ctarank"));
   EXPECT_THAT(NeedsAround("griddepcontrol.wait; setmaxnreg.inc.sync.aligned.u32 96;"),
-              ElementsAre("griddepcontrol.wait", "setmaxnreg.inc"));
+              ElementsAre("setmaxnreg.inc"));
   EXPECT_THAT(NeedsAround("call far;", ".func far() { tcgen05.wait::ld.sync.aligned; ret; }"),
               ElementsAre("tcgen05.wait::ld"));
   EXPECT_THAT(NeedsAround("ret;", ".func far() { tcgen05.wait::ld.sync.aligned; ret; }"), IsEmpty());
-  EXPECT_THAT(NeedsAround("mov.u64 %rd1, far; call %rd1, ();", ".func far() { griddepcontrol.wait; ret; }"),
-              ElementsAre("griddepcontrol.wait"));
+  EXPECT_THAT(NeedsAround("mov.u64 %rd1, far; call %rd1, ();", ".func far() { setmaxnreg.dec.sync.aligned.u32 24; ret; }"),
+              ElementsAre("setmaxnreg.dec"));
   EXPECT_THAT(NeedsAround("cp.async.cg.shared.global [%r1], [%rd1], 16; cp.async.commit_group; "
                           "fence.acq_rel.cluster; mbarrier.arrive.shared::cta.b64 _, [%r1];"),
               IsEmpty());

@@ -48,21 +48,6 @@ std::string Demangle(const std::string& name) {
   return std::string(base::Utf8Prefix(readable, kNameBytes));
 }
 
-bool IsLibraryFile(const Module& module, int file) {
-  auto path = module.files.find(file);
-  return path == module.files.end() || path->second.find("/include/") != std::string::npos;
-}
-
-// Where the author wrote it: the innermost place, seen from an inlined library header the nearest call outside it.
-const Location* AuthorsPlace(const Module& module, const Instruction& instruction) {
-  if (instruction.location < 0) return nullptr;
-  for (int at = instruction.location; at >= 0; at = module.locations[at].inlined_at) {
-    const Location& location = module.locations[at];
-    if (location.line > 0 && !IsLibraryFile(module, location.file)) return &location;
-  }
-  return &module.locations[instruction.location];
-}
-
 v1::DeviceState Report(const Module& module, const Variable& variable, const FlowBuilder::Sink& sink) {
   const Instruction& instruction = module.functions[sink.function].body[sink.instruction];
   v1::DeviceState state;

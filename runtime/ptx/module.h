@@ -141,4 +141,8 @@ std::string ToText(const Instruction& instruction, size_t limit = 200);
 // a module are limited too (parser.h).
 StatusOr<Module> Parse(std::string_view text);
 
+// Where the author wrote it: the innermost place, seen from an inlined library header the nearest call outside it.
+// nullptr where the text does not say.
+const Location* AuthorsPlace(const Module& module, const Instruction& instruction);
+
 }  // namespace solstice::ptx

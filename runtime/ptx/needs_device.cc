@@ -38,8 +38,8 @@ std::string WithFirstModifier(const Instruction& instruction) {
 
 // Empty: none needed.
 std::string NeedOf(const Instruction& instruction) {
-  static constexpr std::array<std::string_view, 8> kWhole = {
-      "wgmma", "tcgen05", "griddepcontrol", "setmaxnreg", "multimem", "tensormap", "clusterlaunchcontrol", "mapa"};
+  static constexpr std::array<std::string_view, 7> kWhole = {
+      "wgmma", "tcgen05", "setmaxnreg", "multimem", "tensormap", "clusterlaunchcontrol", "mapa"};
   const std::string& opcode = instruction.opcode;
   if (opcode == "mapa" || opcode == "getctarank") return opcode;
   if (std::find(kWhole.begin(), kWhole.end(), opcode) != kWhole.end()) return WithFirstModifier(instruction);

@@ -117,8 +117,8 @@ TEST_F(SanitizerTest, FindingsFailWhenStrict) {
 }
 
 TEST_F(SanitizerTest, PrintsFindingsForPeople) {
-  const CommandResult result = server_->Cli({"sanitize", SourcePath("tests/sanitizer/kernels/race_in_reduction.cu"), "-d",
-                                             SourcePath("tests/sanitizer/definition"), "--no-cache"});
+  const CommandResult result = server_->Cli({"sanitize", SourcePath("tests/sanitizer/kernels/race_in_reduction.cu"),
+                                             "-d", SourcePath("tests/sanitizer/definition"), "--no-cache"});
   EXPECT_THAT(result.out, HasSubstr("SHARED_RACE: k at race_in_reduction.cu:"));
   EXPECT_THAT(result.out, HasSubstr("1 workloads, PASSED"));
 }

@@ -38,19 +38,20 @@ const Region* FindRegion(const Warp& w, AddressSpace space, uint64_t address) {
   return block.memory->Find(address);
 }
 
-void Refuse(Warp& w, const Op& op, int lane, uint64_t address, uint32_t bytes, bool write) {
+void Refuse(Warp& w, const Op& op, const LaneAccess& what, int lane, uint64_t address) {
+  const uint32_t bytes = what.bytes;
   const Block& block = *w.block;
-  const std::string access = StrCat(write ? "writes " : "reads ", bytes, bytes == 1 ? " byte at " : " bytes at ");
-  if (op.space == AddressSpace::kShared || address - kSharedWindow < kWindowBytes) {
-    const uint64_t offset = op.space == AddressSpace::kShared ? address : address - kSharedWindow;
+  const std::string access = StrCat(what.write ? "writes " : "reads ", bytes, bytes == 1 ? " byte at " : " bytes at ");
+  if (what.space == AddressSpace::kShared || address - kSharedWindow < kWindowBytes) {
+    const uint64_t offset = what.space == AddressSpace::kShared ? address : address - kSharedWindow;
     RaiseFault(
         w, op, Fault::OUT_OF_BOUNDS, lane, address,
         StrCat(access, "offset ", HexAddress(offset), " of shared memory, which has ", block.shared.bytes, " bytes (",
                block.program->static_shared_bytes, " static, ", block.launch->dynamic_shared_bytes, " dynamic)"));
     return;
   }
-  if (op.space == AddressSpace::kLocal || address - kLocalWindow < kWindowBytes) {
-    const uint64_t offset = op.space == AddressSpace::kLocal ? address : address - kLocalWindow;
+  if (what.space == AddressSpace::kLocal || address - kLocalWindow < kWindowBytes) {
+    const uint64_t offset = what.space == AddressSpace::kLocal ? address : address - kLocalWindow;
     RaiseFault(w, op, Fault::OUT_OF_BOUNDS, lane, address,
                StrCat(access, "offset ", HexAddress(offset), " of the thread's local memory, which has ",
                       w.frame->local_top, " bytes"));
@@ -118,52 +119,48 @@ void RaiseOutcome(Warp& w, RunOutcome::Kind kind, const std::string& reason) {
   block.outcome.set_reason(reason);
 }
 
-bool ResolveRange(Warp& w, const Op& op, const RangeAccess& access, int lane, uint64_t address, const Region** last,
-                  uint8_t** host) {
-  const uint32_t bytes = access.bytes;
-  const bool write = access.write;
-  if (address % access.alignment != 0) {
+uint8_t* ResolveLane(Warp& w, const Op& op, const LaneAccess& access, int lane, uint64_t address, const Region** last) {
+  const auto [space, bytes, alignment, write] = access;
+  if (alignment != 0 && (alignment & (alignment - 1)) == 0 && address % alignment != 0) {
     RaiseFault(w, op, Fault::MISALIGNED, lane, address,
                StrCat(write ? "writes " : "reads ", bytes, " bytes at address ", HexAddress(address),
-                      ", which is not a multiple of ", access.alignment));
-    return false;
+                      ", which is not a multiple of ", alignment));
+    return nullptr;
   }
-  const bool generic_local = op.space == AddressSpace::kGeneric && address - kLocalWindow < kWindowBytes;
-  if (op.space == AddressSpace::kLocal || generic_local) {
+  const bool generic_local = space == AddressSpace::kGeneric && address - kLocalWindow < kWindowBytes;
+  if (space == AddressSpace::kLocal || generic_local) {
     const uint64_t offset = generic_local ? address - kLocalWindow : address;
     const uint64_t top = static_cast<uint64_t>(w.frame->local_top);
     if (offset >= top || top - offset < bytes) {
-      Refuse(w, op, lane, address, bytes, write);
-      return false;
+      Refuse(w, op, access, lane, address);
+      return nullptr;
     }
-    *host = w.local + static_cast<uint64_t>(lane) * w.local_capacity + offset;
-    return true;
+    return w.local + static_cast<uint64_t>(lane) * static_cast<uint64_t>(w.local_capacity) + offset;
   }
   const Region* region = *last;
-  if (region == nullptr || address - region->begin >= region->bytes) region = FindRegion(w, op.space, address);
-  *last = region;
+  if (region == nullptr || address - region->begin >= region->bytes) region = FindRegion(w, space, address);
   if (region == nullptr || region->bytes - (address - region->begin) < bytes) {
-    Refuse(w, op, lane, address, bytes, write);
-    return false;
+    Refuse(w, op, access, lane, address);
+    return nullptr;
   }
   if (write && region->read_only) {
     RaiseFault(w, op, Fault::READ_ONLY_WRITE, lane, address,
                StrCat("writes ", bytes, bytes == 1 ? " byte" : " bytes", " at offset ", address - region->begin, " of ",
                       region->name, ", which is read-only"));
-    return false;
+    return nullptr;
   }
-  *host = region->host + (address - region->begin);
-  return true;
+  *last = region;
+  return region->host + (address - region->begin);
 }
 
 bool ResolveSlow(Warp& w, const Op& op, const uint64_t* addresses, uint32_t bytes, bool write, uint8_t** host) {
   Block& block = *w.block;
-  const bool power = bytes != 0 && (bytes & (bytes - 1)) == 0;
-  const RangeAccess access{bytes, power ? bytes : 1, write};
   const Region* last = nullptr;
+  const LaneAccess access{op.space, bytes, bytes, write};
   for (uint32_t m = w.mask; m != 0; m &= m - 1) {
     const int i = __builtin_ctz(m);
-    if (!ResolveRange(w, op, access, i, addresses[i], &last, &host[i])) return false;
+    host[i] = ResolveLane(w, op, access, i, addresses[i], &last);
+    if (host[i] == nullptr) return false;
   }
   // Shared memory has no entry: its address and size are those of the block.
   if (op.space != AddressSpace::kShared) block.region_cache[&op - block.program->code.data()] = last;

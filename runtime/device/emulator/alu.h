@@ -14,7 +14,7 @@ struct AluKey {
   Rounding rounding = Rounding::kNone;
   Compare compare = Compare::kEq;
   bool ftz = false, sat = false, approx = false, relu = false, nan = false, full = false, wrap = false,
-       shift_amount = false, satfinite = false, second = false, xorsign = false;
+       shift_amount = false, satfinite = false, second = false, xorsign = false, abs = false;
 };
 
 struct MemoryKey {

@@ -256,6 +256,7 @@ void StartBlock(Block& block, uint64_t number) {
   if (block.shared.bytes != 0) std::memset(block.shared.host, 0xff, block.shared.bytes);
   block.live_threads = launch.block[0] * launch.block[1] * launch.block[2];
   block.slept_ns = block.turns = 0;
+  block.async_arrivals = 0;
   block.output.clear();
   block.output_left = launch.options->device_output_bytes;
   for (BarrierState& barrier : block.barriers) barrier = BarrierState();
@@ -267,6 +268,7 @@ void StartBlock(Block& block, uint64_t number) {
     w.live = w.existing;
     w.yielded = false;
     w.sleepers = 0;
+    w.async.reset();
     SetMask(w, w.live);
     if (w.local_capacity > 0) std::memset(w.local, 0, static_cast<size_t>(w.local_capacity) * kLanes);
     Group group;

@@ -40,12 +40,12 @@ std::string BaseName(const std::string& path) { return path.substr(path.rfind('/
 }  // namespace
 
 Decoder::Decoder(const ptx::Module& module, const ptx::Function& entry,
-                 const std::map<std::string, uint64_t>& addresses)
-    : module_(module), entry_(entry), addresses_(addresses), isa_(BestIsa()), program_(std::make_unique<Program>()) {}
+                 const std::map<std::string, uint64_t>& addresses, const IsaTable& isa)
+    : module_(module), entry_(entry), addresses_(addresses), isa_(isa), program_(std::make_unique<Program>()) {}
 
 std::unique_ptr<Program> DecodeEntry(const ptx::Module& module, const ptx::Function& entry,
-                                     const std::map<std::string, uint64_t>& addresses) {
-  return Decoder(module, entry, addresses).Run();
+                                     const std::map<std::string, uint64_t>& addresses, const IsaTable& isa) {
+  return Decoder(module, entry, addresses, isa).Run();
 }
 
 std::unique_ptr<Program> Decoder::Run() {
@@ -258,8 +258,9 @@ void Decoder::DecodeInstruction(const ptx::Instruction& in) {
   widenings_.clear();
   Modifiers m = Sort(in);
   static const std::set<std::string_view> kControl = {
-      "bra",   "brx",   "call",       "ret",       "exit",  "trap", "bar",  "barrier",  "shfl",     "vote",     "match",
-      "redux", "elect", "activemask", "nanosleep", "brkpt", "mma",  "wmma", "ldmatrix", "stmatrix", "movmatrix"};
+      "bra",  "brx",  "call",     "ret",      "exit",      "trap",       "bar",           "barrier",
+      "shfl", "vote", "match",    "redux",    "elect",     "activemask", "nanosleep",     "brkpt",
+      "mma",  "wmma", "ldmatrix", "stmatrix", "movmatrix", "pmevent",    "griddepcontrol"};
   const bool control = kControl.count(in.opcode) > 0;
   uint32_t skip = kNoOperand;  // operation that jumps over a guarded control operation
   if (!in.guard.empty()) {

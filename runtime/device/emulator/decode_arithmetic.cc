@@ -51,6 +51,8 @@ int SourcesOf(Alu op) {
   }
 }
 
+}  // namespace
+
 void TakeFlags(Modifiers& m, AluKey& key) {
   key.rounding = m.rounding;
   key.ftz = m.Take("ftz");
@@ -60,10 +62,9 @@ void TakeFlags(Modifiers& m, AluKey& key) {
   key.relu = m.Take("relu");
   key.nan = m.Take("NaN");
   key.satfinite = m.Take("satfinite");
-  key.xorsign = m.Take("xorsign") | m.Take("abs");
+  key.xorsign = m.Take("xorsign");
+  key.abs = m.Take("abs");
 }
-
-}  // namespace
 
 bool Decoder::DecodeArithmetic(const ptx::Instruction& in, Modifiers& m) {
   const std::string& name = in.opcode;
@@ -82,7 +83,45 @@ bool Decoder::DecodeArithmetic(const ptx::Instruction& in, Modifiers& m) {
   return DecodeBits(in, m);
 }
 
+// add, sub and fma with a 16-bit float beside float32: the conversion is exact.
+bool Decoder::DecodeMixed(const ptx::Instruction& in, Modifiers& m, Alu op) {
+  const Type narrow = m.types[1];
+  if (m.types[0] != Type::kF32 || (narrow != Type::kF16 && narrow != Type::kBf16)) return Fail();
+  AluKey key;
+  key.op = op;
+  key.type = Type::kF32;
+  TakeFlags(m, key);
+  const size_t sources = op == Alu::kFma ? 3 : 2;
+  if (!Has(in, sources + 1, sources + 1) || key.ftz) return Fail();
+  AluKey widen;
+  widen.op = Alu::kCvt;
+  widen.type = Type::kF32;
+  widen.source = narrow;
+  uint32_t s[3] = {kNoOperand, kNoOperand, kNoOperand};
+  for (size_t i = 0; i < sources; ++i) {
+    if (i + 1 == sources) {
+      s[i] = Source(in.operands[i + 1], Type::kF32);
+      break;
+    }
+    const uint32_t from = Source(in.operands[i + 1], narrow);
+    s[i] = Allocate(4);
+    if (Op* emitted = EmitAlu(widen)) {
+      emitted->d = s[i];
+      emitted->a = from;
+    }
+  }
+  const uint32_t d = Destination(in.operands[0], Type::kF32);
+  if (Op* emitted = EmitAlu(key)) {
+    emitted->d = d;
+    emitted->a = s[0];
+    emitted->b = s[1];
+    emitted->c = s[2];
+  }
+  return true;
+}
+
 bool Decoder::DecodeSimple(const ptx::Instruction& in, Modifiers& m, Alu op) {
+  if (m.types.size() == 2 && (op == Alu::kAdd || op == Alu::kSub || op == Alu::kFma)) return DecodeMixed(in, m, op);
   if (m.types.size() != 1) return Fail();
   AluKey key;
   key.op = op;
@@ -110,7 +149,14 @@ bool Decoder::DecodeSimple(const ptx::Instruction& in, Modifiers& m, Alu op) {
     emitted.b = b;
     return true;
   }
-  const int sources = SourcesOf(op);
+  int sources = SourcesOf(op);
+  if ((op == Alu::kMin || op == Alu::kMax) && key.type == Type::kF32 && in.operands.size() == 4) {
+    key.second = true;
+    sources = 3;
+    if (key.xorsign) return Fail();
+  } else if (key.abs != key.xorsign) {
+    return Fail();
+  }
   if (in.operands.size() != static_cast<size_t>(sources) + 1) return Fail();
   uint32_t s[3] = {kNoOperand, kNoOperand, kNoOperand};
   for (int i = 0; i < sources; ++i) s[i] = Source(in.operands[i + 1], key.type);
@@ -293,50 +339,6 @@ bool Decoder::DecodeCompare(const ptx::Instruction& in, Modifiers& m) {
     op->c = c;
     op->kind = static_cast<uint8_t>(combine);
     op->imm = is_set ? static_cast<int64_t>(m.types[0]) : 0;
-  }
-  return true;
-}
-
-bool Decoder::DecodeConvert(const ptx::Instruction& in, Modifiers& m) {
-  AluKey key;
-  TakeFlags(m, key);
-  if (m.Take("pack")) {
-    // cvt.pack.sat.dtype.s32[.b32] d, a, b[, c]
-    if (m.types.size() < 2 || !Has(in, 3, 4) || !key.sat) return Fail();
-    const Type type = m.types[0];
-    const uint32_t a = Source(in.operands[1], Type::kS32), b = Source(in.operands[2], Type::kS32);
-    const uint32_t c = in.operands.size() == 4 ? Source(in.operands[3], Type::kB32) : kNoOperand;
-    const uint32_t d = Destination(in.operands[0], Type::kB32);
-    if (!IsInteger(type) || TypeBytes(type) > 2) return Fail();
-    Op& op = Emit(&ExecConvertPack);
-    op.d = d;
-    op.a = a;
-    op.b = b;
-    op.c = c;
-    op.kind = static_cast<uint8_t>(type);
-    return true;
-  }
-  if (m.types.size() != 2 || !Has(in, 2, 3)) return Fail();
-  key.op = Alu::kCvt;
-  key.type = m.types[0];
-  key.source = m.types[1];
-  if (TypeBytes(key.type) > 8 || TypeBytes(key.source) > 8) return Fail();
-  const bool pair = in.operands.size() == 3;
-  const uint32_t a = Source(in.operands[1], key.source);
-  const uint32_t b = pair ? Source(in.operands[2], key.source) : kNoOperand;
-  const bool packs = key.type == Type::kF16x2 || key.type == Type::kBf16x2 || key.type == Type::kE4m3x2 ||
-                     key.type == Type::kE5m2x2 || key.type == Type::kE2m1x2 || key.type == Type::kE2m3x2 ||
-                     key.type == Type::kE3m2x2;
-  if (packs != pair && !(packs && !IsFloat(key.source)) && !(packs && key.source != Type::kF32)) return Fail();
-  if (pair && key.source != Type::kF32) return Fail();
-  const uint32_t d = Destination(in.operands[0], key.type);
-  if (Op* op = EmitAlu(key)) {
-    op->d = d;
-    op->a = a;
-    op->b = b;
-    op->imm = static_cast<int64_t>(key.type) << 8 | static_cast<int64_t>(key.source);
-    op->flags =
-        static_cast<uint8_t>((key.ftz ? 1 : 0) | (key.sat ? 2 : 0) | (key.relu ? 4 : 0) | (key.satfinite ? 8 : 0));
   }
   return true;
 }

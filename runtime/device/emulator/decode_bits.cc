@@ -5,8 +5,45 @@
 
 namespace solstice::device {
 
+// lop3.and and lop3.or: also whether the result is not zero, combined with a predicate.
+bool Decoder::DecodeLop3Predicate(const ptx::Instruction& in, Modifiers& m, Combine combine) {
+  if (m.types.size() != 1 || m.types[0] != Type::kB32 || !Has(in, 6, 6)) return Fail();
+  const Operand& table = in.operands[4];
+  const Operand& to = in.operands[0];
+  if (to.kind != Operand::Kind::kPair || to.elements.size() != 2) return Fail();
+  if (table.kind != Operand::Kind::kImmediate || table.bits > 255) return Fail();
+  uint32_t s[3];
+  for (int i = 0; i < 3; ++i) s[i] = Source(in.operands[i + 1], Type::kB32);
+  const uint32_t q = PredicateSource(in.operands[5]), zero = Constant(4, 0);
+  const uint32_t d = Destination(to.elements[0], Type::kB32), p = PredicateDestination(to.elements[1]);
+  AluKey key;
+  key.op = Alu::kLop3;
+  key.type = Type::kB32;
+  if (Op* op = EmitAlu(key)) {
+    op->d = d;
+    op->a = s[0];
+    op->b = s[1];
+    op->c = s[2];
+    op->imm = static_cast<int64_t>(table.bits);
+  }
+  key.op = Alu::kSetp;
+  key.compare = Compare::kNe;
+  if (Op* op = EmitAlu(key)) {
+    op->d = p;
+    op->a = d;
+    op->b = zero;
+    op->c = q;
+    op->kind = static_cast<uint8_t>(combine);
+  }
+  return true;
+}
+
 bool Decoder::DecodeBits(const ptx::Instruction& in, Modifiers& m) {
   const std::string& name = in.opcode;
+  if (name == "lop3") {
+    if (m.Take("or")) return DecodeLop3Predicate(in, m, Combine::kOr);
+    if (m.Take("and")) return DecodeLop3Predicate(in, m, Combine::kAnd);
+  }
   AluKey key;
   // The types of the sources after the instruction's own.
   Type second = Type::kNone, third = Type::kNone, fourth = Type::kNone, result = Type::kNone;
@@ -100,6 +137,16 @@ bool Decoder::DecodeMov(const ptx::Instruction& in, Modifiers& m) {
   const Type type = m.types[0];
   const Operand& to = in.operands[0];
   const Operand& from = in.operands[1];
+  if (m.Take("v4")) {
+    // A special register as a whole.
+    if (from.kind != Operand::Kind::kSpecial || to.elements.size() != 4 || TypeBytes(type) != 4) return Fail();
+    static constexpr std::string_view kParts[] = {".x", ".y", ".z", ".w"};
+    for (size_t i = 0; i < 4; ++i) {
+      const uint32_t d = Destination(to.elements[i], type);
+      if (!EmitSpecial(from.name + std::string(kParts[i]), d, 4)) return Fail();
+    }
+    return true;
+  }
   if (type == Type::kPred) {
     const uint32_t d = PredicateDestination(to), a = PredicateSource(from);
     Op& op = Emit(&ExecPredicate);

@@ -49,6 +49,14 @@ bool Decoder::DecodeControl(const ptx::Instruction& in, Modifiers& m) {
     return true;
   }
   if (name == "brkpt") return true;
+  if (name == "griddepcontrol") {  // launches do not overlap here: what came before is done
+    return (m.Take("wait") || m.Take("launch_dependents")) && Has(in, 0, 0) ? true : Fail();
+  }
+  if (name == "pmevent") {
+    m.Take("mask");
+    if (!Has(in, 1, 1) || in.operands[0].kind != Operand::Kind::kImmediate) return Fail();
+    return true;
+  }
   if (name == "nanosleep") {
     if (!Has(in, 1, 1)) return Fail();
     const uint32_t a = Source(in.operands[0], Type::kU32);
@@ -213,8 +221,14 @@ bool Decoder::DecodeSync(const ptx::Instruction& in, Modifiers& m) {
     for (int i = 0; i < 6; ++i) {
       if (m.Take(kOps[i])) mode = i;
     }
-    if (mode < 0 || m.types.size() != 1 || TypeBytes(m.types[0]) != 4 || IsFloat(m.types[0]) || !Has(in, 3, 3)) {
-      return Fail();
+    if (mode < 0 || m.types.size() != 1 || TypeBytes(m.types[0]) != 4 || !Has(in, 3, 3)) return Fail();
+    uint8_t flags = IsSigned(m.types[0]) ? kReduxSigned : 0;
+    if (IsFloat(m.types[0])) {
+      const ReduxOp operation = static_cast<ReduxOp>(mode);
+      if (m.types[0] != Type::kF32 || (operation != ReduxOp::kMin && operation != ReduxOp::kMax)) return Fail();
+      flags = kReduxFloat;
+      if (m.Take("abs")) flags |= kReduxAbs;
+      if (m.Take("NaN")) flags |= kReduxNan;
     }
     destination(m.types[0]);
     const uint32_t a = Source(operands[1], m.types[0]), mask = Source(operands[2], Type::kB32);
@@ -223,7 +237,7 @@ bool Decoder::DecodeSync(const ptx::Instruction& in, Modifiers& m) {
     op.a = a;
     op.target = mask;
     op.kind = static_cast<uint8_t>(mode);
-    op.flags = IsSigned(m.types[0]) ? 1 : 0;
+    op.flags = flags;
     return true;
   }
   if (name == "elect") {

@@ -78,9 +78,12 @@ uint8_t OrderOf(const Modifiers& m, bool atomic) {
 bool Decoder::DecodeMemory(const ptx::Instruction& in, Modifiers& m) {
   const std::string& name = in.opcode;
   if (name == "ld" || name == "ldu") return DecodeLoadStore(in, m, false);
+  if (name == "st" && m.Take("bulk")) return DecodeBulkStore(in, m);
   if (name == "st") return DecodeLoadStore(in, m, true);
   if (name == "atom") return DecodeAtomic(in, m, false);
   if (name == "red") return DecodeAtomic(in, m, true);
+  if (name == "cp" || name == "mbarrier") return DecodeAsync(in, m);
+  if (name == "alloca" || name == "stacksave" || name == "stackrestore") return DecodeStack(in, m);
   if (name == "cvta" || name == "isspacep" || name == "mapa") return DecodeAddress(in, m);
   if (name == "membar" || name == "fence") {
     if (m.rest.count("proxy") || m.rest.count("cluster")) {
@@ -216,21 +219,34 @@ bool Decoder::DecodeAtomic(const ptx::Instruction& in, Modifiers& m, bool reduct
   const size_t first = reduction ? 0 : 1;  // the address
   if (!found || m.types.size() != 1 || in.operands.size() != first + 1 + sources + (hint ? 1 : 0)) return Fail();
   const Type type = m.types[0];
+  if (type == Type::kB128) return DecodeAtomic128(in, space, operation, reduction || count > 1);
   const ExecFn fn = FindAtomic(operation, type, noftz);
   if (fn == nullptr) return Fail();
   // A vector is one access for its alignment and bounds, and one atomic operation an element.
   std::vector<Operand> values = {in.operands[first + 1]}, results;
   if (!reduction) results = {in.operands[0]};
   if (count > 1) {
-    if (!reduction || sources != 1 || values[0].kind != Operand::Kind::kVector) return Fail();
-    values = values[0].elements;
+    if (sources != 1 || values[0].kind != Operand::Kind::kVector || in.operands[0].kind == Operand::Kind::kSink) {
+      return Fail();
+    }
+    values = std::vector<Operand>(values[0].elements);
+    if (!reduction) results = in.operands[0].elements;
     if (values.size() != static_cast<size_t>(count)) return Fail();
+    if (!reduction && results.size() != static_cast<size_t>(count)) return Fail();
   }
   for (int i = 0; i < count; ++i) {
     const uint32_t b = Source(values[i], type);
     const uint32_t c = sources == 2 ? Source(in.operands[first + 2], type) : kNoOperand;
-    const bool ignored = reduction || results[0].kind == Operand::Kind::kSink;
-    const uint32_t d = ignored ? kNoOperand : Destination(results[0], type);
+    const size_t element = static_cast<size_t>(i);
+    const bool ignored = reduction || results[element].kind == Operand::Kind::kSink;
+    uint32_t d = ignored ? kNoOperand : Destination(results[element], type);
+    if (!ignored && count > 1) {
+      // Written when all elements are done: a result may be the value of a later element.
+      const int bytes = TypeBytes(type);
+      const uint32_t to = d;
+      d = Allocate(bytes);
+      widenings_.insert(widenings_.begin(), Widening{to, d, bytes, bytes, false});
+    }
     if (failed_) return true;
     Op& op = Emit(fn);
     op.d = d;
@@ -241,6 +257,83 @@ bool Decoder::DecodeAtomic(const ptx::Instruction& in, Modifiers& m, bool reduct
     if (!SetAddress(in.operands[first], space, op)) return true;
     op.imm = static_cast<int64_t>(static_cast<uint64_t>(op.imm) + static_cast<uint64_t>(i) * op.bytes);
   }
+  return true;
+}
+
+bool Decoder::DecodeAtomic128(const ptx::Instruction& in, AddressSpace space, AtomicOp operation, bool refused) {
+  if (refused || (operation != AtomicOp::kExch && operation != AtomicOp::kCas)) return Fail();
+  auto find = [&](const Operand& operand) {
+    const Register* r = operand.kind == Operand::Kind::kRegister ? FindRegister(operand.name) : nullptr;
+    if (r == nullptr || r->bytes != 16) Fail();
+    return r == nullptr ? 0 : r->offset;
+  };
+  const uint32_t d = in.operands[0].kind == Operand::Kind::kSink ? kNoOperand : find(in.operands[0]);
+  const uint32_t b = find(in.operands[2]);
+  const uint32_t c = operation == AtomicOp::kCas ? find(in.operands[3]) : kNoOperand;
+  const uint32_t a = AddressValue(in.operands[1], &space);
+  if (failed_) return true;
+  Op& op = Emit(&ExecAtomic128);
+  op.a = a;
+  op.b = b;
+  op.c = c;
+  op.d = d;
+  op.space = space;
+  op.kind = static_cast<uint8_t>(operation);
+  return true;
+}
+
+bool Decoder::DecodeStack(const ptx::Instruction& in, Modifiers& m) {
+  if (m.types.size() != 1 || (m.types[0] != Type::kU32 && m.types[0] != Type::kU64)) return Fail();
+  const std::string& name = in.opcode;
+  // Sizes and pointers are handled as 64 bits.
+  auto wide = [&](const Operand& operand) {
+    const uint32_t a = Source(operand, m.types[0]);
+    if (m.types[0] == Type::kU64 || failed_) return a;
+    const uint32_t to = Allocate(8);
+    Op& op = Emit(FindResize(4, 8, false));
+    op.a = a;
+    op.d = to;
+    return to;
+  };
+  if (name == "stackrestore") {
+    if (!Has(in, 1, 1)) return Fail();
+    const uint32_t a = wide(in.operands[0]);
+    Emit(&ExecStackRestore).a = a;
+    return true;
+  }
+  const bool save = name == "stacksave";
+  if (!Has(in, save ? 1 : 2, save ? 1 : 3)) return Fail();
+  int64_t alignment = 16;
+  if (in.operands.size() == 3) {
+    const Operand& operand = in.operands[2];
+    const bool power = operand.bits != 0 && (operand.bits & (operand.bits - 1)) == 0 && operand.bits <= 4096;
+    if (operand.kind != Operand::Kind::kImmediate || !power) return Fail();
+    alignment = static_cast<int64_t>(operand.bits);
+  }
+  const uint32_t a = save ? kNoOperand : wide(in.operands[1]);
+  const uint32_t d = Destination(in.operands[0], m.types[0]);
+  Op& op = Emit(save ? &ExecStackSave : &ExecAlloca);
+  op.a = a;
+  op.d = d;
+  op.imm = alignment;
+  op.bytes = static_cast<uint8_t>(TypeBytes(m.types[0]));
+  return true;
+}
+
+// st.bulk{.weak}{.shared::cta} [a], bytes, 0
+bool Decoder::DecodeBulkStore(const ptx::Instruction& in, Modifiers& m) {
+  AddressSpace space;
+  TakeSpace(m, &space);
+  m.Take("weak");
+  if (!m.types.empty() || !Has(in, 3, 3)) return Fail();
+  const Operand& value = in.operands[2];
+  const bool plain = space == AddressSpace::kGeneric || space == AddressSpace::kShared;
+  if (!plain || value.kind != Operand::Kind::kImmediate || value.bits != 0) return Fail();
+  const uint32_t a = AddressValue(in.operands[0], &space), b = Source(in.operands[1], Type::kU64);
+  Op& op = Emit(&ExecBulkZero);
+  op.a = a;
+  op.b = b;
+  op.space = space;
   return true;
 }
 

@@ -44,6 +44,20 @@ constexpr SpecialName kSpecials[] = {
     {"%lanemask_ge", Special::kLanemaskGe},
     {"%dynamic_smem_size", Special::kDynamicSharedSize},
     {"%total_smem_size", Special::kTotalSharedSize},
+    {"%aggr_smem_size", Special::kAllSharedSize},
+    {"%reserved_smem_offset_begin", Special::kZero},
+    {"%reserved_smem_offset_end", Special::kReservedSharedSize},
+    {"%reserved_smem_offset_cap", Special::kReservedSharedSize},
+    {"%reserved_smem_offset_0", Special::kZero},
+    {"%reserved_smem_offset_1", Special::kZero},
+    {"%tid.w", Special::kZero},
+    {"%ntid.w", Special::kOne},
+    {"%ctaid.w", Special::kZero},
+    {"%nctaid.w", Special::kOne},
+    // Outside of a graph, with no driver's values and nothing counted.
+    {"%current_graph_exec", Special::kZero},
+    {"%envreg", Special::kZero},
+    {"%pm", Special::kZero},
     // Without clusters every block is a cluster of one.
     {"%cluster_ctarank", Special::kZero},
     {"%cluster_nctarank", Special::kOne},
@@ -92,7 +106,11 @@ Op& Decoder::Emit(ExecFn fn) {
   op.guard_negated = guard_ != kNoOperand && instruction_->guard_negated;
   program_->code.push_back(op);
   OpSource source;
-  if (instruction_ != nullptr) source = {instruction_->file, instruction_->line, instruction_->ptx_line};
+  if (instruction_ != nullptr) {
+    const ptx::Location* place = ptx::AuthorsPlace(module_, *instruction_);
+    source = {place != nullptr ? place->file : instruction_->file, place != nullptr ? place->line : instruction_->line,
+              instruction_->ptx_line};
+  }
   program_->sources.push_back(source);
   return program_->code.back();
 }
@@ -271,8 +289,13 @@ uint32_t Decoder::PredicateDestination(const Operand& operand) {
 }
 
 bool Decoder::EmitSpecial(const std::string& name, uint32_t destination, int bytes) {
+  // %envreg3, %pm2 and %pm2_64 have one row for all numbers.
+  std::string_view plain = name;
+  for (const std::string_view family : {"%envreg", "%pm"}) {
+    if (plain.substr(0, family.size()) == family) plain = family;
+  }
   for (const SpecialName& row : kSpecials) {
-    if (row.name != name) continue;
+    if (row.name != plain) continue;
     if (bytes != 2 && bytes != 4 && bytes != 8) return false;
     Op& op = Emit(&ExecSpecial);
     op.d = destination;
@@ -281,6 +304,39 @@ bool Decoder::EmitSpecial(const std::string& name, uint32_t destination, int byt
     return true;
   }
   return false;
+}
+
+uint32_t Decoder::AddressValue(const Operand& operand, AddressSpace* space) {
+  Op place;
+  if (!SetAddress(operand, *space, place)) return 0;
+  *space = place.space;
+  if (*space == AddressSpace::kLocal && place.a == kNoOperand) {
+    Fail();
+    return 0;
+  }
+  uint64_t displacement = static_cast<uint64_t>(place.imm);
+  if (place.a == kNoOperand) return Constant(8, displacement);
+  uint32_t value = place.a;
+  AluKey key;
+  key.op = Alu::kAdd;
+  key.type = place.address32 ? Type::kU32 : Type::kU64;
+  if (displacement != 0) {
+    const int bytes = place.address32 ? 4 : 8;
+    if (place.address32) displacement &= 0xffffffffu;
+    const uint32_t b = Constant(bytes, displacement), sum = Allocate(bytes);
+    if (Op* op = EmitAlu(key)) {
+      op->d = sum;
+      op->a = value;
+      op->b = b;
+    }
+    value = sum;
+  }
+  if (!place.address32) return value;
+  const uint32_t wide = Allocate(8);
+  Op& op = Emit(FindResize(4, 8, false));
+  op.a = value;
+  op.d = wide;
+  return wide;
 }
 
 bool Decoder::SetAddress(const Operand& operand, AddressSpace space, Op& op) {

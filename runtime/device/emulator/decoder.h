@@ -25,9 +25,13 @@ struct Modifiers {
   bool Take(std::string_view name) { return rest.erase(name) > 0; }
 };
 
+// Rounding, saturation and the like of arithmetic.
+void TakeFlags(Modifiers& m, AluKey& key);
+
 class Decoder {
  public:
-  Decoder(const ptx::Module& module, const ptx::Function& entry, const std::map<std::string, uint64_t>& addresses);
+  Decoder(const ptx::Module& module, const ptx::Function& entry, const std::map<std::string, uint64_t>& addresses,
+          const IsaTable& isa);
   std::unique_ptr<Program> Run();
 
  private:
@@ -66,6 +70,8 @@ class Decoder {
   uint32_t PredicateSource(const Operand& operand);
   uint32_t PredicateDestination(const Operand& operand);
   void FinishDestinations();
+  // A 64-bit operand that holds the whole address; `*space` becomes that of a named variable.
+  uint32_t AddressValue(const Operand& operand, AddressSpace* space);
   bool SetAddress(const Operand& operand, AddressSpace space, Op& op);
   int RegisterBytes(const Operand& operand);
   bool EmitSpecial(const std::string& name, uint32_t destination, int bytes);
@@ -73,14 +79,22 @@ class Decoder {
   // Each returns true when the opcode is theirs (also when Fail was called).
   bool DecodeArithmetic(const ptx::Instruction& in, Modifiers& m);
   bool DecodeSimple(const ptx::Instruction& in, Modifiers& m, Alu op);
+  bool DecodeMixed(const ptx::Instruction& in, Modifiers& m, Alu op);
   bool DecodeMultiply(const ptx::Instruction& in, Modifiers& m);
   bool DecodeCompare(const ptx::Instruction& in, Modifiers& m);
   bool DecodeConvert(const ptx::Instruction& in, Modifiers& m);
   bool DecodeBits(const ptx::Instruction& in, Modifiers& m);
+  bool DecodeLop3Predicate(const ptx::Instruction& in, Modifiers& m, Combine combine);
   bool DecodeMov(const ptx::Instruction& in, Modifiers& m);
   bool DecodeMemory(const ptx::Instruction& in, Modifiers& m);
   bool DecodeLoadStore(const ptx::Instruction& in, Modifiers& m, bool store);
   bool DecodeAtomic(const ptx::Instruction& in, Modifiers& m, bool reduction);
+  bool DecodeAtomic128(const ptx::Instruction& in, AddressSpace space, AtomicOp operation, bool refused);
+  bool DecodeStack(const ptx::Instruction& in, Modifiers& m);
+  bool DecodeBulkStore(const ptx::Instruction& in, Modifiers& m);
+  bool DecodeAsync(const ptx::Instruction& in, Modifiers& m);
+  bool DecodeAsyncCopy(const ptx::Instruction& in, Modifiers& m);
+  bool DecodeMbarrier(const ptx::Instruction& in, Modifiers& m);
   bool DecodeAddress(const ptx::Instruction& in, Modifiers& m);
   bool DecodeControl(const ptx::Instruction& in, Modifiers& m);
   bool DecodeCall(const ptx::Instruction& in, Modifiers& m);

@@ -12,6 +12,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
+#include "runtime/device/emulator/alu.h"
 #include "runtime/device/emulator/buffer.h"
 #include "runtime/device/emulator/launch.h"
 #include "runtime/device/emulator/module.h"
@@ -77,7 +78,8 @@ class Emulator : public Device {
       outcome->set_reason("the program has 32-bit addresses; the emulator executes 64-bit programs only");
       return std::unique_ptr<Module>();
     }
-    auto module = EmulatorModule::Make(std::move(parsed), memory_.map(), options_.memory_bytes);
+    auto module = EmulatorModule::Make(std::move(parsed), memory_.map(), options_.memory_bytes,
+                                       options_.baseline_isa ? BaselineIsa() : BestIsa());
     if (!module.ok()) {
       if (module.status().code() != absl::StatusCode::kResourceExhausted) return module.status();
       outcome->set_kind(RunOutcome::OUT_OF_MEMORY);

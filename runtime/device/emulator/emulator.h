@@ -13,6 +13,8 @@ struct EmulatorOptions {
   int64_t block_instruction_limit = int64_t{4} << 30;  // warp instructions of one block; beyond it TIMEOUT
   int64_t device_output_bytes = 64 << 10;
   int64_t local_bytes_per_thread = 512 << 10;  // stack and local memory; beyond it STACK_OVERFLOW
+  // Without what only newer processors execute. The bits are the same; for tests of that.
+  bool baseline_isa = false;
 };
 
 std::unique_ptr<Device> MakeEmulator(const EmulatorOptions& options = {});

@@ -33,7 +33,7 @@ TEST(Integer, DivisionOfEverything) {
   EXPECT_EQ(RunLanes32("div.s32 %r1, %a0, %b0;", {0x80000000, 7, 0xfffffff9}, {0xffffffff, 0, 2}),
             (Words{0x80000000, 0xffffffff, 0xfffffffd}));
   EXPECT_EQ(RunLanes32("rem.s32 %r1, %a0, %b0;", {0x80000000, 7, 0xfffffff9}, {0xffffffff, 0, 2}),
-            (Words{0, 7, 0xffffffff}));
+            (Words{0, 0xffffffff, 0xffffffff}));
   EXPECT_EQ(RunLanes("div.u64 %q0, %a, %b;", {~0ull, 9}, {10, 0}), (std::vector<uint64_t>{~0ull / 10, ~0ull}));
 }
 

@@ -159,14 +159,14 @@ TEST(Edges, EightBitFloatsBack) {
   }
 }
 
-TEST(Edges, DoubleNanIsCanonical) {
-  const uint64_t nan = 0xfff8000000000000;
+TEST(Edges, DoubleNanOperandComesOutQuiet) {
   EXPECT_EQ(
-      RunLanes("add.f64 %d0, %da, %db; mov.b64 %q0, %d0;", {D(INFINITY), 0x7ff8000000001234}, {D(-INFINITY), D(1)}),
-      (Longs{nan, nan}));
-  EXPECT_EQ(
-      RunLanes("fma.rn.f64 %d0, %da, %db, %dc; mov.b64 %q0, %d0;", {0x7ff8000000001234}, {0x7ff8000000005678}, {0}),
-      (Longs{nan}));
+      RunLanes("add.f64 %d0, %da, %db; mov.b64 %q0, %d0;", {D(INFINITY), 0x7ff0000000001234}, {D(-INFINITY), D(1)}),
+      (Longs{0xfff8000000000000, 0x7ff8000000001234}));
+  EXPECT_EQ(RunLanes("fma.rn.f64 %d0, %da, %db, %dc; mov.b64 %q0, %d0;", {D(0), D(1)}, {D(INFINITY), D(1)},
+                     {D(1), 0xfff8000000005678}),
+            (Longs{0xfff8000000000000, 0xfff8000000005678}));
+  EXPECT_EQ(RunLanes("neg.f64 %d0, %da; mov.b64 %q0, %d0;", {0x7ff0000000001234}), (Longs{0x7ff0000000001234}));
 }
 
 }  // namespace

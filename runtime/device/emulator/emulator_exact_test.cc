@@ -452,7 +452,7 @@ TEST(Exact, IntegersOfEveryEdge) {
     EXPECT_EQ(permute[i], bytes) << x << " " << y;
     const __int128 wide = static_cast<int64_t>(a[i]), by = static_cast<int64_t>(b[i]);
     EXPECT_EQ(div[i], by == 0 ? ~uint64_t{0} : static_cast<uint64_t>(wide / by)) << a[i] << " " << b[i];
-    EXPECT_EQ(rem[i], by == 0 ? a[i] : static_cast<uint64_t>(wide % by)) << a[i] << " " << b[i];
+    EXPECT_EQ(rem[i], by == 0 ? ~uint64_t{0} : static_cast<uint64_t>(wide % by)) << a[i] << " " << b[i];
   }
 }
 

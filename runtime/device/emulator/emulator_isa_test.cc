@@ -138,11 +138,11 @@ class Tables : public ::testing::Test {
   std::mt19937_64 random_{7};
 };
 
-constexpr Type kTypes[] = {Type::kB8,     Type::kB16,   Type::kB32,   Type::kB64,    Type::kU8,     Type::kU16,
-                           Type::kU32,    Type::kU64,   Type::kS8,    Type::kS16,    Type::kS32,    Type::kS64,
-                           Type::kF16,    Type::kBf16,  Type::kF16x2, Type::kBf16x2, Type::kTf32,   Type::kF32,
-                           Type::kF64,    Type::kU16x2, Type::kS16x2, Type::kE4m3x2, Type::kE5m2x2, Type::kE2m1x2,
-                           Type::kE2m3x2, Type::kE3m2x2};
+constexpr Type kTypes[] = {Type::kB8,     Type::kB16,    Type::kB32,     Type::kB64,    Type::kU8,     Type::kU16,
+                           Type::kU32,    Type::kU64,    Type::kS8,      Type::kS16,    Type::kS32,    Type::kS64,
+                           Type::kF16,    Type::kBf16,   Type::kF16x2,   Type::kBf16x2, Type::kTf32,   Type::kF32,
+                           Type::kF64,    Type::kU16x2,  Type::kS16x2,   Type::kE4m3x2, Type::kE5m2x2, Type::kE2m1x2,
+                           Type::kE2m3x2, Type::kE3m2x2, Type::kUe8m0x2, Type::kF32x2};
 
 TEST_F(Tables, Arithmetic) {
   for (int o = 0; o <= static_cast<int>(Alu::kMov); ++o) {
@@ -158,7 +158,7 @@ TEST_F(Tables, Arithmetic) {
           key.ftz = flags & 1;
           key.sat = flags & 2;
           key.relu = flags & 4;
-          key.nan = key.wrap = key.approx = flags & 8;
+          key.nan = key.wrap = key.approx = key.abs = flags & 8;
           key.shift_amount = key.second = key.xorsign = flags & 16;
           key.source = flags & 32 ? Type::kF32 : Type::kS32;
           // Floats alone have rounding.

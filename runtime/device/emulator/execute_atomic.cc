@@ -28,7 +28,11 @@ struct AddFloat {
 struct AddDouble {
   static uint64_t Do(uint64_t old, uint64_t b, uint64_t, bool) {
     const double r = __builtin_bit_cast(double, old) + __builtin_bit_cast(double, b);
-    return r != r ? 0xfff8'0000'0000'0000u : __builtin_bit_cast(uint64_t, r);
+    if (r == r) return __builtin_bit_cast(uint64_t, r);
+    constexpr uint64_t kInfinity = 0x7ff0'0000'0000'0000u, kQuiet = 0x0008'0000'0000'0000u;
+    if ((old & ~(uint64_t{1} << 63)) > kInfinity) return old | kQuiet;
+    if ((b & ~(uint64_t{1} << 63)) > kInfinity) return b | kQuiet;
+    return 0xfff8'0000'0000'0000u;
   }
 };
 template <bool kBrain>
@@ -159,7 +163,45 @@ ExecFn NarrowFor(AtomicOp op, bool pair) {
   }
 }
 
+// Compares and exchanges 16 aligned bytes; `old` becomes what was there.
+bool CompareExchange128(uint8_t* at, uint64_t (&old)[2], const uint64_t (&value)[2]) {
+  bool same;
+  asm volatile("lock cmpxchg16b %1"
+               : "=@ccz"(same), "+m"(*reinterpret_cast<uint8_t(*)[16]>(at)), "+a"(old[0]), "+d"(old[1])
+               : "b"(value[0]), "c"(value[1])
+               : "memory");
+  return same;
+}
+
 }  // namespace
+
+void ExecAtomic128(Warp& w, const Op& op) {
+  const uint64_t* a = w.Src<uint64_t>(op.a);
+  const Region* region = nullptr;
+  const bool compares = static_cast<AtomicOp>(op.kind) == AtomicOp::kCas;
+  uint8_t* host[kLanes];
+  for (uint32_t m = w.mask; m != 0; m &= m - 1) {
+    const int i = __builtin_ctz(m);
+    host[i] = ResolveLane(w, op, {op.space, 16, 16, true}, i, a[i], &region);
+    if (host[i] == nullptr) return;
+  }
+  if (w.block->sanitizer != nullptr) w.block->sanitizer->Atomic(w, op, host, 16);
+  for (uint32_t m = w.mask; m != 0; m &= m - 1) {
+    const int i = __builtin_ctz(m);
+    uint64_t b[2], c[2], old[2];
+    for (uint32_t half = 0; half < 2; ++half) {
+      b[half] = w.Src<uint64_t>(op.b + half * 256)[i];
+      c[half] = compares ? w.Src<uint64_t>(op.c + half * 256)[i] : b[half];
+      old[half] = b[half];
+    }
+    // The exchange compares with what the last try found.
+    while (!CompareExchange128(host[i], old, c) && !compares) {
+    }
+    for (uint32_t half = 0; half < 2 && op.d != kNoOperand; ++half) {
+      w.Dst<uint64_t>(op.d + half * 256)[i] = old[half];
+    }
+  }
+}
 
 ExecFn FindAtomic(AtomicOp op, Type type, bool) {
   switch (type) {

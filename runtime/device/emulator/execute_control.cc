@@ -126,19 +126,23 @@ Frame* PushFrame(Warp& w, const Op& op, const FunctionCode& function, Frame* par
   frame->local_top = base + function.local_bytes;
   frame->charge = charge;
   frame->depth = parent == nullptr ? 0 : parent->depth + 1;
-  if (frame->local_top > w.local_capacity) {
-    // An odd number of cache lines apart, so that the lanes do not share cache sets.
-    const int64_t capacity = (std::max(frame->local_top, w.local_capacity * 2) + 127) / 128 * 128 + 64;
-    auto storage = std::make_unique<uint8_t[]>(static_cast<size_t>(capacity * kLanes));
-    for (int i = 0; i < kLanes && w.local_capacity > 0; ++i) {
-      std::memcpy(storage.get() + i * capacity, w.local + i * w.local_capacity, w.local_capacity);
-    }
-    w.local_storage = std::move(storage);
-    w.local = w.local_storage.get();
-    w.local_capacity = capacity;
-  }
+  frame->lane_tops.clear();
+  GrowLocal(w, frame->local_top);
   if (block.sanitizer != nullptr) block.sanitizer->ClearLocal(w, frame->local_base, frame->local_top);
   return frame;
+}
+
+void GrowLocal(Warp& w, int64_t bytes) {
+  if (bytes <= w.local_capacity) return;
+  // An odd number of cache lines apart, so that the lanes do not share cache sets.
+  const int64_t capacity = (std::max(bytes, w.local_capacity * 2) + 127) / 128 * 128 + 64;
+  auto storage = std::make_unique<uint8_t[]>(static_cast<size_t>(capacity * kLanes));
+  for (int i = 0; i < kLanes && w.local_capacity > 0; ++i) {
+    std::memcpy(storage.get() + i * capacity, w.local + i * w.local_capacity, w.local_capacity);
+  }
+  w.local_storage = std::move(storage);
+  w.local = w.local_storage.get();
+  w.local_capacity = capacity;
 }
 
 void LeaveFrame(Warp& w, Frame* frame, uint32_t lanes) {
@@ -224,6 +228,7 @@ void ExecReturn(Warp& w, const Op& op) {
 }
 
 void ExecExit(Warp& w, const Op&) {
+  FinishAsync(w, w.mask);
   w.live &= ~w.mask;
   w.block->live_threads -= w.active;
   for (Frame* frame = w.frame; frame != nullptr;) {

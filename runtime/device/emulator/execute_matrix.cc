@@ -138,7 +138,8 @@ bool ResolveRows(Warp& w, const Op& op, const Assembly& all, bool write, uint8_t
     if (!(all.lanes() >> lane & 1)) continue;
     const Part& part = all.PartOf(lane);
     const uint64_t address = AddressOf(w, part, lane);
-    if (!ResolveRange(w, *part.op, {16, 16, write}, lane, address, &last, &rows[lane])) return false;
+    rows[lane] = ResolveLane(w, *part.op, {part.op->space, 16, 16, write}, lane, address, &last);
+    if (rows[lane] == nullptr) return false;
     if (w.block->sanitizer != nullptr) w.block->sanitizer->Range(w, *part.op, lane, rows[lane], 16, write);
   }
   return true;
@@ -154,12 +155,13 @@ bool ResolveRuns(Warp& w, const Assembly& all, const Fragment& fragment, bool wr
   const bool by_rows = op.flags & 1;
   const int count = by_rows ? fragment.rows : fragment.columns;
   const uint32_t bytes = static_cast<uint32_t>((by_rows ? fragment.columns : fragment.rows) * op.bytes);
-  const RangeAccess access{bytes, op.bytes, write};
+  const LaneAccess access{op.space, bytes, op.bytes, write};
   const Region* last = nullptr;
   uint64_t address = AddressOf(w, part, leader);
   for (int i = 0; i < count; ++i, address += step) {
     if (op.address32) address = static_cast<uint32_t>(address);
-    if (!ResolveRange(w, op, access, leader, address, &last, &runs[i])) return false;
+    runs[i] = ResolveLane(w, op, access, leader, address, &last);
+    if (runs[i] == nullptr) return false;
     if (w.block->sanitizer != nullptr) w.block->sanitizer->Range(w, op, leader, runs[i], bytes, write);
   }
   return true;

@@ -8,6 +8,8 @@
 namespace solstice::device {
 namespace {
 
+constexpr uint64_t kReservedSharedBytes = 1024;  // that the system keeps of a block's shared memory
+
 uint64_t SpecialValue(const Warp& w, Special special, int lane) {
   const Block& block = *w.block;
   const Launch& launch = *block.launch;
@@ -75,6 +77,10 @@ uint64_t SpecialValue(const Warp& w, Special special, int lane) {
       return static_cast<uint64_t>(launch.dynamic_shared_bytes);
     case Special::kTotalSharedSize:
       return block.shared.bytes;
+    case Special::kReservedSharedSize:
+      return kReservedSharedBytes;
+    case Special::kAllSharedSize:
+      return block.shared.bytes + kReservedSharedBytes;
     case Special::kZero:
       return 0;
     case Special::kOne:
@@ -136,6 +142,29 @@ void Join128(Warp& w, const Op& op) {
   }
 }
 
+void Join128Words(Warp& w, const Op& op) {
+  const std::vector<uint32_t>& list = w.block->program->lists[op.target];
+  for (uint32_t half = 0; half < 2; ++half) {
+    const uint32_t* low = w.Src<uint32_t>(list[half * 2]);
+    const uint32_t* high = w.Src<uint32_t>(list[half * 2 + 1]);
+    uint64_t* d = w.Dst<uint64_t>(op.d + half * 256);
+    ForMask(w.mask, [&](int i) { d[i] = uint64_t{high[i]} << 32 | low[i]; });
+  }
+}
+
+void Split128Words(Warp& w, const Op& op) {
+  const std::vector<uint32_t>& list = w.block->program->lists[op.target];
+  for (uint32_t half = 0; half < 2; ++half) {
+    const uint64_t* s = w.Src<uint64_t>(op.a + half * 256);
+    uint32_t* low = w.Dst<uint32_t>(list[half * 2]);
+    uint32_t* high = w.Dst<uint32_t>(list[half * 2 + 1]);
+    ForMask(w.mask, [&](int i) {
+      low[i] = static_cast<uint32_t>(s[i]);
+      high[i] = static_cast<uint32_t>(s[i] >> 32);
+    });
+  }
+}
+
 void Split128(Warp& w, const Op& op) {
   const std::vector<uint32_t>& list = w.block->program->lists[op.target];
   for (uint32_t half = 0; half < 2; ++half) {
@@ -174,6 +203,7 @@ ExecFn FindJoin(int total, int element) {
   if (total == 4 && element == 2) return &Join<uint32_t, uint16_t>;
   if (total == 8 && element == 2) return &Join<uint64_t, uint16_t>;
   if (total == 8 && element == 4) return &Join<uint64_t, uint32_t>;
+  if (total == 16 && element == 4) return &Join128Words;
   return total == 16 && element == 8 ? &Join128 : nullptr;
 }
 
@@ -183,6 +213,7 @@ ExecFn FindSplit(int total, int element) {
   if (total == 4 && element == 2) return &Split<uint32_t, uint16_t>;
   if (total == 8 && element == 2) return &Split<uint64_t, uint16_t>;
   if (total == 8 && element == 4) return &Split<uint64_t, uint32_t>;
+  if (total == 16 && element == 4) return &Split128Words;
   return total == 16 && element == 8 ? &Split128 : nullptr;
 }
 
@@ -282,9 +313,9 @@ void ExecIsSpace(Warp& w, const Op& op) {
 }
 
 void ExecConvertPack(Warp& w, const Op& op) {
-  const Type type = static_cast<Type>(op.kind);
-  const int bits = TypeBytes(type) * 8;
-  const int64_t high = (int64_t{1} << (IsSigned(type) ? bits - 1 : bits)) - 1, low = IsSigned(type) ? -high - 1 : 0;
+  const int bits = op.bytes;
+  const bool is_signed = op.flags & 1;
+  const int64_t high = (int64_t{1} << (is_signed ? bits - 1 : bits)) - 1, low = is_signed ? -high - 1 : 0;
   auto clamp = [&](int32_t x) {
     return static_cast<uint32_t>(std::clamp<int64_t>(x, low, high)) & static_cast<uint32_t>((uint64_t{1} << bits) - 1);
   };

@@ -166,12 +166,46 @@ void ExecMatch(Warp& w, const Op& op) {
   }
 }
 
+namespace {
+
+// Of two float32: -0 is below +0; a NaN loses against a number unless `nan_wins`.
+uint32_t BetterFloat(uint32_t x, uint32_t y, bool max, bool nan_wins) {
+  auto is_nan = [](uint32_t code) { return (code & 0x7fffffffu) > 0x7f800000u; };
+  if (is_nan(x) || is_nan(y)) {
+    if (nan_wins || (is_nan(x) && is_nan(y))) return 0x7fffffffu;
+    return is_nan(x) ? y : x;
+  }
+  auto order = [](uint32_t code) { return static_cast<int32_t>(code >> 31 ? ~code ^ 0x80000000u : code); };
+  return (order(x) < order(y)) != max ? x : y;
+}
+
+void ReduceFloats(Warp& w, const Op& op, const Meeting& meeting) {
+  const bool max = static_cast<ReduxOp>(op.kind) == ReduxOp::kMax;
+  uint32_t total = 0;
+  bool first = true;
+  for (const Part& part : meeting.parts) {
+    const uint32_t* a = Read<uint32_t>(w, part, part.op->a);
+    ForMask(part.mask, [&](int i) {
+      const uint32_t x = op.flags & kReduxAbs ? a[i] & 0x7fffffffu : a[i];
+      total = BetterFloat(first ? x : total, x, max, op.flags & kReduxNan);
+      first = false;
+    });
+  }
+  for (const Part& part : meeting.parts) {
+    uint32_t* d = Write<uint32_t>(part, part.op->d);
+    ForMask(part.mask, [&](int i) { d[i] = total; });
+  }
+}
+
+}  // namespace
+
 void ExecRedux(Warp& w, const Op& op) {
   const Meeting meeting = Arrive(w, op);
   if (!meeting.complete) return;
+  if (op.flags & kReduxFloat) return ReduceFloats(w, op, meeting);
   bool first = true;
   uint32_t total = 0;
-  const bool is_signed = op.flags & 1;
+  const bool is_signed = op.flags & kReduxSigned;
   for (const Part& part : meeting.parts) {
     const uint32_t* a = Read<uint32_t>(w, part, part.op->a);
     ForMask(part.mask, [&](int i) {

@@ -1,13 +1,14 @@
 #include "runtime/device/emulator/happens_before.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace solstice::device {
 namespace {
 
 // Places of shared memory that threads synchronise through; beyond them orders are missed, which finds too much. No
 // kernel has so many.
-constexpr size_t kMostPublished = 1 << 16;
+constexpr size_t kMostPublished = 1 << 16, kMostMbarriers = 1 << 10;
 
 }  // namespace
 
@@ -20,10 +21,12 @@ void HappensBefore::Start() {
   }
   for (Epochs& epochs : arrived_) epochs.fill(0);
   published_.clear();
+  mbarriers_.clear();
 }
 
-void HappensBefore::Join(Epochs* to, const Epochs& from) {
-  for (int i = 0; i < kMostWarps; ++i) (*to)[i] = std::max((*to)[i], from[i]);
+template <typename Array>
+void HappensBefore::Join(Array* to, const Array& from) {
+  for (size_t i = 0; i < from.size(); ++i) (*to)[i] = std::max((*to)[i], from[i]);
 }
 
 HappensBefore::Moment HappensBefore::Now(int warp, int lane) const {
@@ -40,10 +43,10 @@ bool HappensBefore::Ordered(const Moment& earlier, int warp, int lane) const {
 
 void HappensBefore::SyncWarp(int warp, uint32_t lanes) {
   WarpState& w = warps_[warp];
-  std::array<uint32_t, kLanes> joined = {};
+  Clocks joined = {};
   for (uint32_t m = lanes; m != 0; m &= m - 1) {
     const int i = __builtin_ctz(m);
-    for (int j = 0; j < kLanes; ++j) joined[j] = std::max(joined[j], w.lane_known[i][j]);
+    Join(&joined, w.lane_known[i]);
     joined[i] = std::max(joined[i], w.clock[i]);
   }
   for (uint32_t m = lanes; m != 0; m &= m - 1) {
@@ -99,6 +102,29 @@ void HappensBefore::Strong(int warp, uint64_t offset, bool reads, bool writes, b
     ++w.epoch;
   }
   if (published_.size() < kMostPublished || published_.count(offset) > 0) Join(&published_[offset], published);
+}
+
+void HappensBefore::MbarrierArrive(int warp, int lane, uint64_t offset, bool completes) {
+  if (mbarriers_.size() >= kMostMbarriers && mbarriers_.count(offset) == 0) return;
+  WarpState& w = warps_[warp];
+  MbarrierState& state = mbarriers_[offset];
+  Join(&state.arriving.known, w.known);
+  state.arriving.known[warp] = std::max(state.arriving.known[warp], w.epoch);
+  Clocks& lanes = state.arriving.lanes[warp];
+  Join(&lanes, w.lane_known[lane]);
+  lanes[lane] = std::max(lanes[lane], w.clock[lane]);
+  ++w.epoch;
+  ++w.clock[lane];
+  if (completes) state.completed = std::exchange(state.arriving, {});
+}
+
+void HappensBefore::MbarrierPassed(int warp, int lane, uint64_t offset) {
+  const auto at = mbarriers_.find(offset);
+  if (at == mbarriers_.end()) return;
+  const Arrivals& completed = at->second.completed;
+  WarpState& w = warps_[warp];
+  Join(&w.known, completed.known);
+  if (auto own = completed.lanes.find(warp); own != completed.lanes.end()) Join(&w.lane_known[lane], own->second);
 }
 
 }  // namespace solstice::device

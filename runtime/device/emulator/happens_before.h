@@ -40,21 +40,37 @@ class HappensBefore {
   // A fence, and an access that other threads may synchronise with, of shared memory at `offset`.
   void Fence(int warp);
   void Strong(int warp, uint64_t offset, bool reads, bool writes, bool acquire, bool release);
+  // An mbarrier at `offset`: made anew; a lane that arrives, `completes`: as the last of the phase; one that saw the
+  // end of a phase.
+  void MbarrierMade(uint64_t offset) { mbarriers_.erase(offset); }
+  void MbarrierArrive(int warp, int lane, uint64_t offset, bool completes);
+  void MbarrierPassed(int warp, int lane, uint64_t offset);
 
  private:
+  using Clocks = std::array<uint32_t, kLanes>;
   struct WarpState {
     uint32_t epoch = 1;
     Epochs known = {};     // of warp v: what it did up to this epoch is before
     Epochs released = {};  // `known` at the last fence: what a strong write publishes
     Epochs read = {};      // what strong reads have seen; a fence makes it known
-    std::array<uint32_t, kLanes> clock = {};
-    std::array<std::array<uint32_t, kLanes>, kLanes> lane_known = {};
+    Clocks clock = {};
+    std::array<Clocks, kLanes> lane_known = {};
   };
-  static void Join(Epochs* to, const Epochs& from);
+  // What those who arrive at an mbarrier know: of the warps, and within each warp.
+  struct Arrivals {
+    Epochs known = {};
+    std::map<int, Clocks> lanes;
+  };
+  struct MbarrierState {
+    Arrivals arriving, completed;
+  };
+  template <typename Array>
+  static void Join(Array* to, const Array& from);
 
   std::vector<WarpState> warps_;
   std::array<Epochs, kBarriers> arrived_ = {};
-  std::map<uint64_t, Epochs> published_;  // by offset
+  std::map<uint64_t, Epochs> published_;         // by offset
+  std::map<uint64_t, MbarrierState> mbarriers_;  // by offset
 };
 
 }  // namespace solstice::device

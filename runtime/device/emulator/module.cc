@@ -17,9 +17,9 @@ int64_t BytesOf(const ptx::Variable& variable) { return variable.count * std::ma
 
 }  // namespace
 
-StatusOr<std::unique_ptr<EmulatorModule>> EmulatorModule::Make(ptx::Module module, MemoryMap* map,
-                                                               int64_t memory_bytes) {
-  std::unique_ptr<EmulatorModule> made(new EmulatorModule(std::move(module), map));
+StatusOr<std::unique_ptr<EmulatorModule>> EmulatorModule::Make(ptx::Module module, MemoryMap* map, int64_t memory_bytes,
+                                                               const IsaTable& isa) {
+  std::unique_ptr<EmulatorModule> made(new EmulatorModule(std::move(module), map, isa));
   SOLSTICE_RETURN_IF_ERROR(made->PlaceVariables(memory_bytes));
   made->WriteInitialValues();
   return made;
@@ -102,7 +102,7 @@ const Program* EmulatorModule::FindProgram(const std::string& entry) const {
   if (const auto found = programs_.find(entry); found != programs_.end()) return found->second.get();
   for (const ptx::Function& function : module_.functions) {
     if (function.name != entry || !function.is_entry || function.is_declaration) continue;
-    return programs_.emplace(entry, DecodeEntry(module_, function, addresses_)).first->second.get();
+    return programs_.emplace(entry, DecodeEntry(module_, function, addresses_, isa_)).first->second.get();
   }
   return nullptr;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/device/device.h"
+#include "runtime/device/emulator/alu.h"
 #include "runtime/device/emulator/memory_map.h"
 #include "runtime/device/emulator/program.h"
 #include "runtime/ptx/module.h"
@@ -17,7 +18,8 @@ class EmulatorModule : public Module {
  public:
   // Places the module-scope variables, sets their initial values. RESOURCE_EXHAUSTED if they need more than
   // `memory_bytes`. `map` must outlive it.
-  static StatusOr<std::unique_ptr<EmulatorModule>> Make(ptx::Module module, MemoryMap* map, int64_t memory_bytes);
+  static StatusOr<std::unique_ptr<EmulatorModule>> Make(ptx::Module module, MemoryMap* map, int64_t memory_bytes,
+                                                        const IsaTable& isa);
   ~EmulatorModule() override;
 
   // The decoded entry; made when first asked for. nullptr: no such entry.
@@ -26,12 +28,14 @@ class EmulatorModule : public Module {
   int64_t variable_bytes() const { return variable_bytes_; }
 
  private:
-  EmulatorModule(ptx::Module module, MemoryMap* map) : module_(std::move(module)), map_(map) {}
+  EmulatorModule(ptx::Module module, MemoryMap* map, const IsaTable& isa)
+      : module_(std::move(module)), map_(map), isa_(isa) {}
   Status PlaceVariables(int64_t memory_bytes);
   void WriteInitialValues();
 
   const ptx::Module module_;
   MemoryMap* const map_;
+  const IsaTable& isa_;
   std::map<std::string, uint64_t> addresses_;  // by "\nname" or "function\nname"
   std::vector<std::pair<const ptx::Variable*, std::string>> placed_;
   std::vector<const Region*> regions_;

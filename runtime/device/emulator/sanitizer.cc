@@ -23,12 +23,6 @@ std::string Triple(const T (&v)[3]) {
   return StrCat("(", v[0], ",", v[1], ",", v[2], ")");
 }
 
-std::string ThreadName(const Block& block, int thread) {
-  const Warp& w = block.warps[thread / kLanes];
-  const uint32_t index[3] = {w.tid[0][thread % kLanes], w.tid[1][thread % kLanes], w.tid[2][thread % kLanes]};
-  return Triple(index);
-}
-
 std::string Count(uint64_t bytes) { return StrCat(bytes, bytes == 1 ? " byte" : " bytes"); }
 
 void SetPlace(const Program& program, size_t op, std::string* file, int32_t* line) {
@@ -43,6 +37,12 @@ void SetPlace(const Program& program, size_t op, std::string* file, int32_t* lin
 
 Sanitizer::Sanitizer(Block& block, const std::vector<WrittenMap>& maps)
     : block_(block), maps_(maps), order_(block.warps.size()), cells_(block.shared.bytes), local_(block.warps.size()) {}
+
+std::string Sanitizer::ThreadName(int thread) const {
+  const Warp& w = block_.warps[thread / kLanes];
+  const uint32_t index[3] = {w.tid[0][thread % kLanes], w.tid[1][thread % kLanes], w.tid[2][thread % kLanes]};
+  return Triple(index);
+}
 
 void Sanitizer::Start() {
   ++generation_;
@@ -72,7 +72,7 @@ Finding* Sanitizer::Add(Finding::Kind kind, const Warp& w, const Op& op, int lan
     finding.add_thread(w.tid[i][lane]);
   }
   finding.set_message(StrCat(block_.program->entry, " at ", PlaceOf(*block_.program, op), ": block ",
-                             Triple(block_.index), " thread ", ThreadName(block_, w.index * kLanes + lane), " "));
+                             Triple(block_.index), " thread ", ThreadName(w.index * kLanes + lane), " "));
   return &finding;
 }
 
@@ -96,7 +96,9 @@ void Sanitizer::ReportUnwritten(const Warp& w, const Op& op, int lane, uint64_t 
 }
 
 void Sanitizer::Access(const Warp& w, const Op& op, uint8_t* const* host, uint32_t bytes, bool write, bool values) {
-  AccessAny(w, op, host, bytes, write, values, (op.flags & kStrong) != 0);
+  const bool strong = (op.flags & kStrong) != 0;
+  if (strong) Order(w, op, host, !write, write);
+  AccessAny(w, op, host, bytes, write, values, strong);
 }
 
 void Sanitizer::Range(const Warp& w, const Op& op, int lane, uint8_t* host, uint32_t bytes, bool write) {
@@ -164,12 +166,14 @@ void Sanitizer::AccessAny(const Warp& w, const Op& op, uint8_t* const* host, uin
 }
 
 void Sanitizer::ClearLocal(const Warp& w, int64_t begin, int64_t end) {
+  ForMask(w.mask, [&](int lane) { ClearLocal(w, lane, begin, end); });
+}
+
+void Sanitizer::ClearLocal(const Warp& w, int lane, int64_t begin, int64_t end) {
   if (end <= begin) return;
-  ForMask(w.mask, [&](int lane) {
-    std::vector<uint8_t>& written = local_[w.index][lane];
-    if (written.size() < static_cast<size_t>(end)) written.resize(static_cast<size_t>(end));
-    std::fill(written.begin() + begin, written.begin() + end, 0);
-  });
+  std::vector<uint8_t>& written = local_[w.index][lane];
+  if (written.size() < static_cast<size_t>(end)) written.resize(static_cast<size_t>(end));
+  std::fill(written.begin() + begin, written.begin() + end, 0);
 }
 
 void Sanitizer::CopyLocal(const Warp& w, int64_t to, int64_t from, int64_t bytes) {
@@ -204,21 +208,46 @@ uint8_t Sanitizer::NewByte(const Warp& w, const Op& op, int lane, uint32_t byte)
   return lanes[static_cast<uint32_t>(lane) * register_bytes + byte % op.bytes];
 }
 
-void Sanitizer::ReportRace(const Warp& w, const Op& op, int lane, uint64_t offset, const char* does, const char* did,
-                           const Touch& earlier) {
-  const bool same_warp = earlier.moment.thread / kLanes == w.index;
-  Finding* finding = Add(same_warp ? Finding::MISSING_SYNCWARP : Finding::SHARED_RACE, w, op, lane);
-  if (finding == nullptr) return;
-  const Program& program = *block_.program;
+Finding* Sanitizer::AddRace(Finding::Kind kind, const Warp& w, const Op& op, int lane, uint64_t offset,
+                            const Touch& earlier) {
+  Finding* finding = Add(kind, w, op, lane);
+  if (finding == nullptr) return nullptr;
   finding->set_address(offset);
   finding->set_buffer("shared memory");
   int32_t line = 0;
-  SetPlace(program, earlier.op, finding->mutable_other_file(), &line);
+  SetPlace(*block_.program, earlier.op, finding->mutable_other_file(), &line);
   finding->set_other_line(line);
+  return finding;
+}
+
+void Sanitizer::ReportRace(const Warp& w, const Op& op, int lane, uint64_t offset, const char* does, const char* did,
+                           const Touch& earlier) {
+  const bool same_warp = earlier.moment.thread / kLanes == w.index;
+  Finding* finding =
+      AddRace(same_warp ? Finding::MISSING_SYNCWARP : Finding::SHARED_RACE, w, op, lane, offset, earlier);
+  if (finding == nullptr) return;
+  const Program& program = *block_.program;
   *finding->mutable_message() +=
-      StrCat(does, " offset ", offset, " of shared memory, which thread ", ThreadName(block_, earlier.moment.thread),
+      StrCat(does, " offset ", offset, " of shared memory, which thread ", ThreadName(earlier.moment.thread),
              same_warp ? " of the same warp " : " ", did, " at ", PlaceOf(program, program.code[earlier.op]),
              ", with no ", same_warp ? "__syncwarp" : "barrier", " between");
+}
+
+Sanitizer::Touch Sanitizer::TouchNow(const Warp& w, const Op& op, int lane) const {
+  Touch now;
+  now.generation = generation_;
+  now.serial = serial_;
+  now.op = static_cast<uint32_t>(&op - block_.program->code.data());
+  now.moment = order_.Now(w.index, lane);
+  return now;
+}
+
+void Sanitizer::Order(const Warp& w, const Op& op, uint8_t* const* host, bool reads, bool writes) {
+  ForMask(w.mask, [&](int lane) {
+    const uint64_t offset = static_cast<uint64_t>(host[lane] - block_.shared.host);
+    if (offset >= block_.shared.bytes) return;
+    order_.Strong(w.index, offset, reads, writes, (op.flags & kAcquire) != 0, (op.flags & kRelease) != 0);
+  });
 }
 
 void Sanitizer::CheckWrite(const Warp& w, const Op& op, uint8_t* const* host, int lane, uint64_t offset, uint32_t byte,
@@ -256,19 +285,12 @@ void Sanitizer::NoteRead(Cell* cell, const Touch& now) {
 void Sanitizer::AccessShared(const Warp& w, const Op& op, uint8_t* const* host, uint32_t bytes, bool write, bool values,
                              bool strong) {
   const uint8_t* shared = block_.shared.host;
-  Touch now;
-  now.generation = generation_;
-  now.serial = serial_;
-  now.op = static_cast<uint32_t>(&op - block_.program->code.data());
-  now.strong = strong;
   const uint32_t element = std::max<uint32_t>(op.bytes, 1);
   ForMask(w.mask, [&](int lane) {
     const uint64_t offset = static_cast<uint64_t>(host[lane] - shared);
     if (offset >= block_.shared.bytes) return;
-    if (strong) {
-      order_.Strong(w.index, offset, !write || !values, write, (op.flags & kAcquire) != 0, (op.flags & kRelease) != 0);
-    }
-    now.moment = order_.Now(w.index, lane);
+    Touch now = TouchNow(w, op, lane);
+    now.strong = strong;
     if (write) {
       for (uint32_t b = 0; b < bytes; ++b) CheckWrite(w, op, host, lane, offset + b, b, values, now);
       return;
@@ -307,7 +329,9 @@ void Sanitizer::Atomic(const Warp& w, const Op& op, uint8_t* const* host, uint32
       if (unwritten && op.d != kNoOperand) {
         ReportUnwritten(w, op, lane, offset, bytes, "shared memory", StrCat("offset ", offset, " of shared memory"));
       }
-      AccessShared(OnlyLane(w, lane), op, host, bytes, /*write=*/true, /*values=*/false, /*strong=*/true);
+      const Warp one = OnlyLane(w, lane);
+      Order(one, op, host, /*reads=*/true, /*writes=*/true);
+      AccessShared(one, op, host, bytes, /*write=*/true, /*values=*/false, /*strong=*/true);
       return;
     }
     const WrittenMap* map = Find(host[lane]);

@@ -39,8 +39,15 @@ class Sanitizer {
   // Active lanes access `bytes` at `host`. `values`: a store of registers, whose values can be looked at.
   void Access(const Warp& w, const Op& op, uint8_t* const* host, uint32_t bytes, bool write, bool values);
   void Atomic(const Warp& w, const Op& op, uint8_t* const* host, uint32_t bytes);
-  // One lane's access of a matrix instruction.
+  // One lane's access that is more than a register wide.
   void Range(const Warp& w, const Op& op, int lane, uint8_t* host, uint32_t bytes, bool write);
+  // A copy to shared memory is issued, and done. Issue returns what Done is told of it.
+  uint32_t CopyIssued(const Warp& w, const Op& op, int lane, const AsyncEntry& copy);
+  void CopyDone(const Warp& w, int lane, const AsyncEntry& copy);
+  // An mbarrier at `host`: made or unmade; arrived at or changed; looked at.
+  void MbarrierMade(const Warp& w, const Op& op, int lane, uint8_t* host);
+  void MbarrierArrive(const Warp& w, const Op& op, int lane, uint8_t* host, bool completes);
+  void MbarrierTest(const Warp& w, const Op& op, int lane, uint8_t* host, bool over);
   void Fence(const Warp& w) { order_.Fence(w.index); }
   void SyncWarp(const Warp& w, uint32_t lanes) { order_.SyncWarp(w.index, lanes); }
   void Arrive(const Warp& w, int barrier) { order_.Arrive(w.index, barrier); }
@@ -49,6 +56,7 @@ class Sanitizer {
 
   // Local memory: a frame's variables hold nothing yet; a call copies some.
   void ClearLocal(const Warp& w, int64_t begin, int64_t end);
+  void ClearLocal(const Warp& w, int lane, int64_t begin, int64_t end);
   void CopyLocal(const Warp& w, int64_t to, int64_t from, int64_t bytes);
   void MarkLocal(const Warp& w, int64_t begin, int64_t bytes);
 
@@ -67,6 +75,7 @@ class Sanitizer {
   };
   struct Race;
 
+  std::string ThreadName(int thread) const;
   // A warp of which only `lane` is active.
   static Warp OnlyLane(const Warp& w, int lane);
   void AccessAny(const Warp& w, const Op& op, uint8_t* const* host, uint32_t bytes, bool write, bool values,
@@ -75,8 +84,15 @@ class Sanitizer {
                     bool strong);
   void CheckWrite(const Warp& w, const Op& op, uint8_t* const* host, int lane, uint64_t offset, uint32_t byte,
                   bool values, const Touch& now);
+  void MbarrierAccess(const Warp& w, const Op& op, int lane, uint8_t* host, bool write);
   void NoteRead(Cell* cell, const Touch& now);
   bool Conflict(const Touch& earlier, const Touch& now, int warp, int lane) const;
+  // Strong accesses of the active lanes to shared memory, for the order of others.
+  void Order(const Warp& w, const Op& op, uint8_t* const* host, bool reads, bool writes);
+  Touch TouchNow(const Warp& w, const Op& op, int lane) const;
+  // Null where it was found before.
+  v1::Finding* AddRace(v1::Finding::Kind kind, const Warp& w, const Op& op, int lane, uint64_t offset,
+                       const Touch& earlier);
   void ReportRace(const Warp& w, const Op& op, int lane, uint64_t offset, const char* does, const char* did,
                   const Touch& earlier);
   // The byte that a store is about to write.

@@ -28,6 +28,7 @@ enum class Type : uint8_t {
   kBf16x2,
   kTf32,
   kF32,
+  kF32x2,
   kF64,
   kU16x2,
   kS16x2,
@@ -36,8 +37,7 @@ enum class Type : uint8_t {
   kE2m1x2,
   kE2m3x2,
   kE3m2x2,
-  kE4m3x4,
-  kE5m2x4,
+  kUe8m0x2,
 };
 
 enum class Rounding : uint8_t { kNone, kNearest, kZero, kDown, kUp, kNearestInt, kZeroInt, kDownInt, kUpInt, kAway };

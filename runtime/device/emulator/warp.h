@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/device/emulator/async.h"
 #include "runtime/device/emulator/memory_map.h"
 #include "runtime/device/emulator/program.h"
 #include "solstice/v1/worker.pb.h"
@@ -31,7 +32,8 @@ struct Frame {
   uint32_t live = 0;       // lanes in it or in what it called
   int64_t local_base = 0;  // of its variables in the lanes' local memory
   int64_t local_top = 0;
-  int64_t charge = 0;  // bytes a lane of this frame and those below it: locals and registers
+  std::vector<int64_t> lane_tops;  // by lane, from the first alloca on; the highest is local_top
+  int64_t charge = 0;              // bytes a lane of this frame and those below it: locals and registers
   int depth = 0;
 };
 
@@ -73,6 +75,7 @@ struct Warp {
   uint8_t* local = nullptr;    // lane-major
   int64_t local_capacity = 0;  // bytes a lane
   std::unique_ptr<uint8_t[]> local_storage;
+  std::unique_ptr<AsyncLanes> async;  // from the first cp.async on
   alignas(64) uint32_t tid[3][kLanes] = {};
 
   template <typename T>
@@ -120,12 +123,13 @@ struct Block {
   std::vector<std::vector<Frame*>> spare_frames;  // by function
   std::unique_ptr<uint8_t[]> shared_storage;
   uint32_t live_threads = 0;
-  uint64_t slept_ns = 0;    // asked for by nanosleep, for its clock
-  uint64_t wake_ns = 0;     // when the first sleeper wakes, if nothing else can run
-  uint64_t slice = 0;       // warp instructions between turns of its warps
-  uint64_t turns = 0;       // of warps, since the block started
-  int64_t frame_bytes = 0;  // of `frames`
-  std::string output;       // of printf
+  uint32_t async_arrivals = 0;  // in the queues of its threads
+  uint64_t slept_ns = 0;        // asked for by nanosleep, for its clock
+  uint64_t wake_ns = 0;         // when the first sleeper wakes, if nothing else can run
+  uint64_t slice = 0;           // warp instructions between turns of its warps
+  uint64_t turns = 0;           // of warps, since the block started
+  int64_t frame_bytes = 0;      // of `frames`
+  std::string output;           // of printf
   int64_t output_left = 0;
   int64_t local_limit = 0;  // EmulatorOptions::local_bytes_per_thread
   bool failed = false;
@@ -146,22 +150,24 @@ std::string PlaceOf(const Program& program, const Op& op);
 // returns false. `host` of inactive lanes is undefined.
 bool ResolveSlow(Warp& warp, const Op& op, const uint64_t* addresses, uint32_t bytes, bool write, uint8_t** host);
 
-struct RangeAccess {
-  uint32_t bytes = 0;
-  uint32_t alignment = 1;
-  bool write = false;
-};
-// The same for one range of `lane`. `last`: the region of the range before, or nullptr; only for one `op.space`.
-bool ResolveRange(Warp& warp, const Op& op, const RangeAccess& access, int lane, uint64_t address, const Region** last,
-                  uint8_t** host);
-
 // Tells the block's sanitizer of an access by the active lanes (Sanitizer::Access).
 void TellAccess(Warp& warp, const Op& op, uint8_t* const* host, uint32_t bytes, bool write, bool values);
+
+struct LaneAccess {
+  AddressSpace space;
+  uint32_t bytes, alignment;
+  bool write;
+};
+// The same as ResolveSlow for one lane; nullptr after the fault. `*last` is the region tried first, and the one found.
+uint8_t* ResolveLane(Warp& warp, const Op& op, const LaneAccess& access, int lane, uint64_t address,
+                     const Region** last);
 
 // Frames. PushFrame returns nullptr after raising STACK_OVERFLOW; the new frame's lanes are the running group's.
 Frame* PushFrame(Warp& warp, const Op& op, const FunctionCode& function, Frame* parent);
 // Takes `lanes` out of `frame`, which is given back when it is empty.
 void LeaveFrame(Warp& warp, Frame* frame, uint32_t lanes);
+// Makes room for that many bytes of local memory a lane.
+void GrowLocal(Warp& warp, int64_t bytes);
 // Makes `frame` the one that registers are read from.
 inline void EnterFrame(Warp& warp, Frame* frame) {
   warp.frame = frame;

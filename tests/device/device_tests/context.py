@@ -15,7 +15,8 @@ from device_tests import gpu
 SERVER_LOG_BYTES = 4 << 20
 EVALUATIONS_BYTES = 96 << 20
 # Flat and few; whatever an earlier run left under these names goes.
-RESULT_FILES = ["log.txt", "tables.txt", "results.json", "evaluations.jsonl.gz", "servers.log", "doctor.txt", "ncu.txt"]
+RESULT_FILES = ["log.txt", "tables.txt", "results.json", "evaluations.jsonl.gz", "servers.log", "doctor.txt", "ncu.txt",
+                "conformance.bin", "conformance.json"]
 
 
 class OutOfTime(Exception):
