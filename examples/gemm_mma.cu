@@ -1,5 +1,5 @@
 // C = A * B^T in float16 on the tensor cores, for every definition gemm_n*_k* whose N is a multiple of 128 and K of 64.
-// Sums in float32. Needs a GPU: the emulator has no mma.sync.
+// Sums in float32.
 //
 // A block makes one tile of C. It walks along K in stages of 64, which cp.async brings to shared memory while the
 // tensor cores (mma.sync m16n8k16) work on earlier ones. The plan chooses the tile: 128 x 256 where there are enough of

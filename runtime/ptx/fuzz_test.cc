@@ -1,6 +1,8 @@
 // Mutated goldens must be parsed or refused, never crash; what parses must be analysable.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <random>
 
 #include "runtime/base/strings.h"
@@ -63,8 +65,10 @@ TEST(FuzzTest, MutatedGoldens) {
   for (const std::string& name : GoldenNames()) corpus.push_back(Golden(name));
   ASSERT_FALSE(corpus.empty());
   Mutator mutator(std::move(corpus));
+  const char* more = std::getenv("SOLSTICE_FUZZ_ROUNDS");
+  const int rounds = more == nullptr ? 1 : std::max(1, std::atoi(more));
   int parsed = 0, refused = 0;
-  for (int i = 0; i < 6000; ++i) {
+  for (int i = 0; i < 6000 * rounds; ++i) {
     auto module = Parse(mutator.Next());
     if (!module.ok()) {
       ++refused;

@@ -308,5 +308,23 @@ TEST(SanitizerTest, AMemsetAndAnEarlierLaunchWrite) {
   EXPECT_EQ(outcome.findings_size(), 0);
 }
 
+// Bytes that were written together are told apart once they are accessed apart.
+TEST(SanitizerTest, SmallAccessesWithinAWideOne) {
+  auto after = [](const char* offset) {
+    return Kernel(std::string(R"(
+  mov.u32 %v1, memory;
+  setp.eq.u32 %p0, %t, 0;
+  @%p0 st.shared.v4.u32 [%v1], {%t, %t, %t, %t};
+  bar.sync 0;
+  mov.u32 %v3, 7;
+  setp.eq.u32 %p1, %t, 0;
+  setp.eq.u32 %p2, %t, 32;
+  @%p1 st.shared.u8 [%v1+5], %v3;
+  @%p2 ld.shared.u16 %v2, [%v1+)") + offset + "];\n  st.global.u32 [%o], %t;");
+  };
+  for (const char* apart : {"0", "2", "6", "8", "14"}) EXPECT_THAT(Find(after(apart)), IsEmpty()) << apart;
+  EXPECT_THAT(Find(after("4")), testing::ElementsAre(Is(Finding::SHARED_RACE, "offset 5 ")));
+}
+
 }  // namespace
 }  // namespace solstice::device

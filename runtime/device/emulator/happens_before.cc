@@ -29,18 +29,6 @@ void HappensBefore::Join(Array* to, const Array& from) {
   for (size_t i = 0; i < from.size(); ++i) (*to)[i] = std::max((*to)[i], from[i]);
 }
 
-HappensBefore::Moment HappensBefore::Now(int warp, int lane) const {
-  const WarpState& w = warps_[warp];
-  return {static_cast<uint16_t>(warp * kLanes + lane), w.epoch, w.clock[lane]};
-}
-
-bool HappensBefore::Ordered(const Moment& earlier, int warp, int lane) const {
-  const WarpState& w = warps_[warp];
-  const int other = earlier.thread / kLanes, other_lane = earlier.thread % kLanes;
-  if (other != warp) return earlier.epoch <= w.known[other];
-  return other_lane == lane || earlier.clock <= w.lane_known[lane][other_lane];
-}
-
 void HappensBefore::SyncWarp(int warp, uint32_t lanes) {
   WarpState& w = warps_[warp];
   Clocks joined = {};

@@ -28,9 +28,17 @@ class HappensBefore {
   explicit HappensBefore(size_t warps);
   void Start();
 
-  Moment Now(int warp, int lane) const;
+  Moment Now(int warp, int lane) const {
+    const WarpState& w = warps_[warp];
+    return {static_cast<uint16_t>(warp * kLanes + lane), w.epoch, w.clock[lane]};
+  }
   // Whether `earlier` is before all that this lane does from now on.
-  bool Ordered(const Moment& earlier, int warp, int lane) const;
+  bool Ordered(const Moment& earlier, int warp, int lane) const {
+    const WarpState& w = warps_[warp];
+    const uint32_t other = earlier.thread / uint32_t{kLanes}, other_lane = earlier.thread % uint32_t{kLanes};
+    if (other != static_cast<uint32_t>(warp)) return earlier.epoch <= w.known[other];
+    return other_lane == static_cast<uint32_t>(lane) || earlier.clock <= w.lane_known[lane][other_lane];
+  }
 
   // __syncwarp of these lanes.
   void SyncWarp(int warp, uint32_t lanes);

@@ -36,7 +36,7 @@ void SetPlace(const Program& program, size_t op, std::string* file, int32_t* lin
 }  // namespace
 
 Sanitizer::Sanitizer(Block& block, const std::vector<WrittenMap>& maps)
-    : block_(block), maps_(maps), order_(block.warps.size()), cells_(block.shared.bytes), local_(block.warps.size()) {}
+    : block_(block), maps_(maps), order_(block.warps.size()), shadow_(block.shared.bytes), local_(block.warps.size()) {}
 
 std::string Sanitizer::ThreadName(int thread) const {
   const Warp& w = block_.warps[thread / kLanes];
@@ -195,11 +195,6 @@ void Sanitizer::MarkLocal(const Warp& w, int64_t begin, int64_t bytes) {
 
 // ---- Shared memory -------------------------------------------------------------------------------------------------
 
-bool Sanitizer::Conflict(const Touch& earlier, const Touch& now, int warp, int lane) const {
-  if (earlier.generation != generation_ || (earlier.strong && now.strong)) return false;
-  return !order_.Ordered(earlier.moment, warp, lane);
-}
-
 uint8_t Sanitizer::NewByte(const Warp& w, const Op& op, int lane, uint32_t byte) const {
   const uint32_t element = byte / op.bytes;
   const uint32_t operand = op.count == 1 ? op.c : block_.program->lists[op.target][element];
@@ -250,28 +245,33 @@ void Sanitizer::Order(const Warp& w, const Op& op, uint8_t* const* host, bool re
   });
 }
 
-void Sanitizer::CheckWrite(const Warp& w, const Op& op, uint8_t* const* host, int lane, uint64_t offset, uint32_t byte,
-                           bool values, const Touch& now) {
-  Cell& cell = cells_[offset];
-  const uint8_t value = values ? NewByte(w, op, lane, byte) : 0;
-  // Writing what is there already disturbs nobody.
-  const bool changes = !values || value != *(host[lane] + byte);
-  if (cell.write.generation == generation_ && cell.write.serial == serial_) {
-    // Another lane of this very instruction: what it writes is still in its registers.
-    const int other = cell.write.moment.thread % kLanes;
-    const uint32_t other_byte = static_cast<uint32_t>(host[lane] + byte - host[other]);
-    if (!values || NewByte(w, op, other, other_byte) != value) {
-      ReportRace(w, op, lane, offset, "writes to", "writes to", cell.write);
+void Sanitizer::CheckWrite(const Warp& w, const Op& op, uint8_t* const* host, int lane, Cell* cell, uint32_t byte,
+                           uint32_t size, bool values, const Touch& now) {
+  const uint64_t offset = static_cast<uint64_t>(host[lane] + byte - block_.shared.host);
+  // Whether one of the bytes is not this already.
+  auto differs = [&](auto that) {
+    for (uint32_t b = byte; b < byte + size; ++b) {
+      if (NewByte(w, op, lane, b) != that(b)) return true;
     }
-  } else if (changes) {
-    for (const Touch* write : {&cell.write, &cell.strong_write}) {
+    return false;
+  };
+  if (cell->write.generation == generation_ && cell->write.serial == serial_) {
+    // Another lane of this very instruction: what it writes is still in its registers.
+    const int other = cell->write.moment.thread % kLanes;
+    const int64_t apart = host[lane] - host[other];
+    if (!values || differs([&](uint32_t b) { return NewByte(w, op, other, static_cast<uint32_t>(b + apart)); })) {
+      ReportRace(w, op, lane, offset, "writes to", "writes to", cell->write);
+    }
+  } else if (!values || differs([&](uint32_t b) { return host[lane][b]; })) {
+    // Writing what is there already disturbs nobody.
+    for (const Touch* write : {&cell->write, &cell->strong_write}) {
       if (Conflict(*write, now, w.index, lane)) ReportRace(w, op, lane, offset, "writes to", "wrote to", *write);
     }
-    for (const Touch& read : cell.reads) {
+    for (const Touch& read : cell->reads) {
       if (Conflict(read, now, w.index, lane)) ReportRace(w, op, lane, offset, "writes to", "read", read);
     }
   }
-  (now.strong ? cell.strong_write : cell.write) = now;
+  (now.strong ? cell->strong_write : cell->write) = now;
 }
 
 void Sanitizer::NoteRead(Cell* cell, const Touch& now) {
@@ -282,34 +282,46 @@ void Sanitizer::NoteRead(Cell* cell, const Touch& now) {
   first = now;
 }
 
+bool Sanitizer::CheckRead(const Warp& w, const Op& op, int lane, uint64_t offset, uint32_t bytes, const Touch& now) {
+  const uint32_t element = std::max<uint32_t>(op.bytes, 1);
+  bool foreign = true, any = false;
+  uint64_t element_begin = offset;
+  shadow_.ForEach(offset, bytes, generation_, [&](Cell& cell, uint64_t at, uint32_t size) {
+    auto check = [&](const Touch& written) {
+      if (written.generation != generation_) return;
+      any = true;
+      foreign &= written.moment.thread / kLanes != w.index;
+      if (Conflict(written, now, w.index, lane)) ReportRace(w, op, lane, at, "reads", "wrote to", written);
+    };
+    check(cell.write);
+    check(cell.strong_write);
+    NoteRead(&cell, now);
+    if (at + size - element_begin < element) return;
+    if (!any) {
+      ReportUnwritten(w, op, lane, element_begin, element, "shared memory",
+                      StrCat("offset ", element_begin, " of shared memory"));
+    }
+    any = false;
+    element_begin = at + size;
+  });
+  return foreign;
+}
+
 void Sanitizer::AccessShared(const Warp& w, const Op& op, uint8_t* const* host, uint32_t bytes, bool write, bool values,
                              bool strong) {
   const uint8_t* shared = block_.shared.host;
-  const uint32_t element = std::max<uint32_t>(op.bytes, 1);
+  uint64_t before = ~uint64_t{0};  // what the lane before read, if the same holds for all lanes of this warp
   ForMask(w.mask, [&](int lane) {
     const uint64_t offset = static_cast<uint64_t>(host[lane] - shared);
-    if (offset >= block_.shared.bytes) return;
+    if (offset >= block_.shared.bytes || offset == before) return;
     Touch now = TouchNow(w, op, lane);
     now.strong = strong;
     if (write) {
-      for (uint32_t b = 0; b < bytes; ++b) CheckWrite(w, op, host, lane, offset + b, b, values, now);
-      return;
-    }
-    for (uint32_t e = 0; e < bytes; e += element) {
-      bool any = false;
-      for (uint32_t b = e; b < std::min(e + element, bytes); ++b) {
-        Cell& cell = cells_[offset + b];
-        for (const Touch* written : {&cell.write, &cell.strong_write}) {
-          any |= written->generation == generation_;
-          if (Conflict(*written, now, w.index, lane))
-            ReportRace(w, op, lane, offset + b, "reads", "wrote to", *written);
-        }
-        NoteRead(&cell, now);
-      }
-      if (!any) {
-        ReportUnwritten(w, op, lane, offset + e, element, "shared memory",
-                        StrCat("offset ", offset + e, " of shared memory"));
-      }
+      shadow_.ForEach(offset, bytes, generation_, [&](Cell& cell, uint64_t at, uint32_t size) {
+        CheckWrite(w, op, host, lane, &cell, static_cast<uint32_t>(at - offset), size, values, now);
+      });
+    } else {
+      before = CheckRead(w, op, lane, offset, bytes, now) ? offset : ~uint64_t{0};
     }
   });
 }
@@ -322,10 +334,9 @@ void Sanitizer::Atomic(const Warp& w, const Op& op, uint8_t* const* host, uint32
     const uint64_t offset = static_cast<uint64_t>(host[lane] - shared);
     if (offset < block_.shared.bytes) {
       bool unwritten = true;
-      for (uint32_t b = 0; b < bytes; ++b) {
-        const Cell& cell = cells_[offset + b];
+      shadow_.ForEach(offset, bytes, generation_, [&](const Cell& cell, uint64_t, uint32_t) {
         unwritten &= cell.write.generation != generation_ && cell.strong_write.generation != generation_;
-      }
+      });
       if (unwritten && op.d != kNoOperand) {
         ReportUnwritten(w, op, lane, offset, bytes, "shared memory", StrCat("offset ", offset, " of shared memory"));
       }

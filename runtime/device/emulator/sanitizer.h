@@ -11,6 +11,7 @@
 
 #include "runtime/device/emulator/findings.h"
 #include "runtime/device/emulator/happens_before.h"
+#include "runtime/device/emulator/shared_shadow.h"
 #include "runtime/device/emulator/warp.h"
 
 namespace solstice::device {
@@ -30,7 +31,7 @@ class Sanitizer {
   Sanitizer(Block& block, const std::vector<WrittenMap>& maps);
 
   // Host memory of one, beside what the kernel's local memory takes.
-  static int64_t BytesFor(int64_t shared_bytes) { return shared_bytes * static_cast<int64_t>(sizeof(Cell)); }
+  static int64_t BytesFor(int64_t shared_bytes) { return SharedShadow::BytesFor(shared_bytes); }
 
   // A block starts, or has ended.
   void Start();
@@ -61,19 +62,8 @@ class Sanitizer {
   void MarkLocal(const Warp& w, int64_t begin, int64_t bytes);
 
  private:
-  // One access to a byte of shared memory.
-  struct Touch {
-    uint32_t generation = 0;  // of the block; others' count for nothing
-    uint32_t serial = 0;      // of the instruction
-    uint32_t op = 0;
-    HappensBefore::Moment moment;
-    bool strong = false;
-  };
-  struct Cell {
-    Touch write, strong_write;
-    std::array<Touch, 2> reads;  // of different warps
-  };
-  struct Race;
+  using Touch = SharedShadow::Touch;
+  using Cell = SharedShadow::Cell;
 
   std::string ThreadName(int thread) const;
   // A warp of which only `lane` is active.
@@ -82,11 +72,17 @@ class Sanitizer {
                  bool strong);
   void AccessShared(const Warp& w, const Op& op, uint8_t* const* host, uint32_t bytes, bool write, bool values,
                     bool strong);
-  void CheckWrite(const Warp& w, const Op& op, uint8_t* const* host, int lane, uint64_t offset, uint32_t byte,
+  // Of `size` bytes that the access of `lane` writes, from its byte `byte` on.
+  void CheckWrite(const Warp& w, const Op& op, uint8_t* const* host, int lane, Cell* cell, uint32_t byte, uint32_t size,
                   bool values, const Touch& now);
+  // What `lane` reads was written before. Whether all of it was written by other warps.
+  bool CheckRead(const Warp& w, const Op& op, int lane, uint64_t offset, uint32_t bytes, const Touch& now);
   void MbarrierAccess(const Warp& w, const Op& op, int lane, uint8_t* host, bool write);
   void NoteRead(Cell* cell, const Touch& now);
-  bool Conflict(const Touch& earlier, const Touch& now, int warp, int lane) const;
+  bool Conflict(const Touch& earlier, const Touch& now, int warp, int lane) const {
+    if (earlier.generation != generation_ || (earlier.strong && now.strong)) return false;
+    return !order_.Ordered(earlier.moment, warp, lane);
+  }
   // Strong accesses of the active lanes to shared memory, for the order of others.
   void Order(const Warp& w, const Op& op, uint8_t* const* host, bool reads, bool writes);
   Touch TouchNow(const Warp& w, const Op& op, int lane) const;
@@ -106,7 +102,7 @@ class Sanitizer {
   Block& block_;
   const std::vector<WrittenMap>& maps_;
   HappensBefore order_;
-  std::vector<Cell> cells_;  // one a byte of shared memory
+  SharedShadow shadow_;
   uint32_t generation_ = 0, serial_ = 0;
   std::vector<std::array<std::vector<uint8_t>, kLanes>> local_;  // written bytes, by warp and lane
   std::map<FindingKey, FindingEntry> entries_;

@@ -8,21 +8,31 @@ namespace solstice::device {
 using base::StrCat;
 using v1::Finding;
 
+namespace {
+
+// Whether a copy brings other bytes than are there, of `size` from byte `from` on.
+bool Changes(const AsyncEntry& copy, uint32_t from, uint32_t size) {
+  for (uint32_t b = from; b < from + size; ++b) {
+    if ((b < copy.source_bytes ? copy.from[b] : 0) != copy.to[b]) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 // What was accessed before must be ordered before the issue. `cell.write` comes with CopyDone.
 uint32_t Sanitizer::CopyIssued(const Warp& w, const Op& op, int lane, const AsyncEntry& copy) {
   const Touch now = TouchNow(w, op, lane);
   const uint64_t offset = static_cast<uint64_t>(copy.to - block_.shared.host);
-  for (uint32_t b = 0; b < copy.bytes; ++b) {
-    const uint8_t value = b < copy.source_bytes ? copy.from[b] : 0;
-    if (value == copy.to[b]) continue;
-    const Cell& cell = cells_[offset + b];
+  shadow_.ForEach(offset, copy.bytes, generation_, [&](const Cell& cell, uint64_t at, uint32_t size) {
+    if (!Changes(copy, static_cast<uint32_t>(at - offset), size)) return;
     for (const Touch* write : {&cell.write, &cell.strong_write}) {
-      if (Conflict(*write, now, w.index, lane)) ReportRace(w, op, lane, offset + b, "copies to", "wrote to", *write);
+      if (Conflict(*write, now, w.index, lane)) ReportRace(w, op, lane, at, "copies to", "wrote to", *write);
     }
     for (const Touch& read : cell.reads) {
-      if (Conflict(read, now, w.index, lane)) ReportRace(w, op, lane, offset + b, "copies to", "read", read);
+      if (Conflict(read, now, w.index, lane)) ReportRace(w, op, lane, at, "copies to", "read", read);
     }
-  }
+  });
   return serial_;
 }
 
@@ -33,23 +43,22 @@ void Sanitizer::CopyDone(const Warp& w, int lane, const AsyncEntry& copy) {
   ++serial_;
   const Touch now = TouchNow(w, op, lane);
   const uint64_t offset = static_cast<uint64_t>(copy.to - block_.shared.host);
-  for (uint32_t b = 0; b < copy.bytes; ++b) {
-    Cell& cell = cells_[offset + b];
-    const uint8_t value = b < copy.source_bytes ? copy.from[b] : 0;
+  shadow_.ForEach(offset, copy.bytes, generation_, [&](Cell& cell, uint64_t at, uint32_t size) {
+    const bool changes = Changes(copy, static_cast<uint32_t>(at - offset), size);
     auto check = [&](const Touch& touch, const char* did) {
-      if (touch.generation != generation_ || touch.serial <= copy.issued || value == copy.to[b]) return;
-      Finding* finding = AddRace(Finding::SHARED_RACE, w, op, lane, offset + b, touch);
+      if (!changes || touch.generation != generation_ || touch.serial <= copy.issued) return;
+      Finding* finding = AddRace(Finding::SHARED_RACE, w, op, lane, at, touch);
       if (finding == nullptr) return;
       const Program& program = *block_.program;
       *finding->mutable_message() +=
-          StrCat("copies to offset ", offset + b, " of shared memory, which thread ", ThreadName(touch.moment.thread),
-                 " ", did, " at ", PlaceOf(program, program.code[touch.op]), " before the copy was waited for");
+          StrCat("copies to offset ", at, " of shared memory, which thread ", ThreadName(touch.moment.thread), " ", did,
+                 " at ", PlaceOf(program, program.code[touch.op]), " before the copy was waited for");
     };
     check(cell.write, "wrote to");
     check(cell.strong_write, "wrote to");
     for (const Touch& read : cell.reads) check(read, "read");
     cell.write = now;
-  }
+  });
 }
 
 void Sanitizer::MbarrierMade(const Warp& w, const Op& op, int lane, uint8_t* host) {
