@@ -129,9 +129,13 @@ TEST_F(ServiceFlowTest, NamedWorkloadRunsThatOneOnly) {
 
 TEST_F(ServiceFlowTest, ExamplesPass) {
   for (const auto& [file, definition] : {std::pair<const char*, const char*>{"gemm_tiled.cu", "gemm_n128_k2048"},
+                                         {"gemm_mma.cu", "gemm_n128_k2048"},
                                          {"rmsnorm_two_kernels.cu", "rmsnorm_h2048"}}) {
     core::Json json = server_->CliJson({"run", SourcePath(std::string("examples/") + file), "-d", definition});
     EXPECT_EQ(Text(json, "verdict"), "PASSED") << json.Text(2);
+    for (const core::Json& workload : json.Find("workloads")->array()) {
+      EXPECT_TRUE(workload.Find("findings")->array().empty()) << file << workload.Text(2);
+    }
   }
 }
 
