@@ -54,6 +54,7 @@ StatusOr<v1::SubmitRequest> MakeRequest(const RunOptions& options) {
   evaluation->set_allow_device_state(options.allow_device_state);
   evaluation->set_no_cache(options.no_cache);
   evaluation->set_strict(options.strict);
+  evaluation->set_keep_samples(options.keep_samples);
   if (options.timer == "activity") evaluation->set_timer(v1::TIMER_ACTIVITY);
   if (options.timer == "events") evaluation->set_timer(v1::TIMER_EVENTS);
   if (options.timer == "none") evaluation->set_timer(v1::TIMER_NONE);

@@ -23,7 +23,7 @@ struct RunOptions {
   std::string file, definition, device, request_id;
   std::vector<std::string> workloads;
   std::string timer;  // "activity", "events", "none"; empty: the server chooses
-  bool quick = false, allow_device_state = false, no_cache = false, strict = false;
+  bool quick = false, allow_device_state = false, no_cache = false, strict = false, keep_samples = false;
   double timeout_s = 0;
 };
 

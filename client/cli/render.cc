@@ -67,6 +67,13 @@ std::string Latency(int64_t nanoseconds) {
   return nanoseconds > 0 ? Number(static_cast<double>(nanoseconds) * 1e-3, "%.2f us") : "-";
 }
 
+// Half the interval of the median, as a share of it.
+std::string Uncertainty(const v1::LatencyStatistics& statistics) {
+  if (statistics.median_ns() <= 0) return "-";
+  const auto width = static_cast<double>(statistics.high_ns() - statistics.low_ns());
+  return Number(50 * width / static_cast<double>(statistics.median_ns()), "%.1f%%");
+}
+
 }  // namespace
 
 std::string Table(const std::vector<std::vector<std::string>>& rows) {
@@ -143,7 +150,7 @@ std::string RenderFindings(const v1::Evaluation& evaluation) {
 std::string RenderEvaluation(const v1::Evaluation& evaluation) {
   std::string out;
   std::vector<std::vector<std::string>> rows = {
-      {"WORKLOAD", "AXES", "STATUS", "MAX ABS", "MAX REL", "MATCHED", "LATENCY", "REFERENCE", "SPEEDUP"}};
+      {"WORKLOAD", "AXES", "STATUS", "MAX ABS", "MAX REL", "MATCHED", "LATENCY", "+-", "REFERENCE", "SPEEDUP"}};
   for (const auto& result : evaluation.workloads()) {
     const bool numbers = result.compared();
     const bool both = result.latency_ns() > 0 && result.reference_latency_ns() > 0;
@@ -152,7 +159,7 @@ std::string RenderEvaluation(const v1::Evaluation& evaluation) {
          numbers ? Number(result.max_absolute_error(), "%.3g") : "-",
          numbers ? Number(result.max_relative_error(), "%.3g") : "-",
          numbers ? Number(result.matched_ratio(), "%.4f") : "-", Latency(result.latency_ns()),
-         Latency(result.reference_latency_ns()),
+         Uncertainty(result.statistics()), Latency(result.reference_latency_ns()),
          both ? Number(static_cast<double>(result.reference_latency_ns()) / static_cast<double>(result.latency_ns()),
                        "%.2fx")
               : "-"});

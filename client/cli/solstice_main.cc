@@ -20,6 +20,7 @@ void AddRunOptions(CLI::App* app, RunOptions* options) {
   app->add_option("--timer", options->timer,
                   "how latencies are taken: activity (CUPTI), events, none (profilers can attach); default: the best")
       ->check(CLI::IsMember({"activity", "events", "none"}));
+  app->add_flag("--samples", options->keep_samples, "keep every latency in the result (samples_us of --json)");
   app->add_flag("--no-cache", options->no_cache, "neither read nor write the result cache");
   app->add_option("--request-id", options->request_id, "idempotency key: a repeated call returns the same evaluation");
 }
@@ -54,7 +55,8 @@ int main(int argc, char** argv) {
     code = RunCommand(global, run);
   });
   RunOptions sanitize;
-  auto* sanitize_app = app.add_subcommand("sanitize", "run a kernel on the emulator and print what its sanitizer finds");
+  auto* sanitize_app =
+      app.add_subcommand("sanitize", "run a kernel on the emulator and print what its sanitizer finds");
   AddRunOptions(sanitize_app, &sanitize);
   sanitize_app->add_flag("--strict", sanitize.strict, "findings fail: exit code 1");
   sanitize_app->footer("Example: solstice sanitize kernel.cu -d rmsnorm_h2048 --strict");

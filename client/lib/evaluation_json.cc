@@ -130,6 +130,24 @@ Json FindingJson(const v1::Finding& finding) {
   return json;
 }
 
+std::string FreshnessName(v1::Freshness freshness) {
+  return freshness == v1::FULL ? "full" : freshness == v1::PARTIAL ? "partial" : "none";
+}
+
+Json StatisticsJson(const v1::LatencyStatistics& statistics) {
+  Json json;
+  json.Set("samples", Json(static_cast<int64_t>(statistics.samples())));
+  json.Set("minimum_us", Microseconds(statistics.minimum_ns()));
+  json.Set("p5_us", Microseconds(statistics.p5_ns()));
+  json.Set("median_us", Microseconds(statistics.median_ns()));
+  json.Set("p95_us", Microseconds(statistics.p95_ns()));
+  json.Set("mean_us", Json(statistics.mean_ns() * 1e-3));
+  json.Set("deviation_us", Json(static_cast<double>(statistics.deviation_ns()) * 1e-3));
+  json.Set("interval_us", Json(Json::Array{Microseconds(statistics.low_ns()), Microseconds(statistics.high_ns())}));
+  json.Set("stopped", TextOrNull(statistics.stopped()));
+  return json;
+}
+
 Json WorkloadJson(const v1::WorkloadResult& result) {
   Json json;
   Json::Array non_finite;
@@ -152,6 +170,14 @@ Json WorkloadJson(const v1::WorkloadResult& result) {
   json.Set("latency_samples", Json(static_cast<int64_t>(result.latency_samples())));
   json.Set("clock_excess_us",
            result.latency_samples() > 0 ? Json(static_cast<double>(result.clock_excess_ns()) * 1e-3) : Json(nullptr));
+  json.Set("statistics", result.has_statistics() ? StatisticsJson(result.statistics()) : Json(nullptr));
+  if (result.samples_ns_size() > 0) {
+    Json::Array samples;
+    for (const int64_t sample : result.samples_ns()) samples.push_back(Microseconds(sample));
+    json.Set("samples_us", Json(std::move(samples)));
+  }
+  json.Set("freshness",
+           result.freshness() == v1::FRESHNESS_UNSPECIFIED ? Json(nullptr) : Json(FreshnessName(result.freshness())));
   json.Set("timed_compared", Json(static_cast<int64_t>(result.timed_compared())));
   json.Set("timed_total", Json(static_cast<int64_t>(result.timed_total())));
   json.Set("reference_latency_us", Microseconds(result.reference_latency_ns()));

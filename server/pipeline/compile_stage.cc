@@ -107,6 +107,7 @@ StatusOr<CompileStageOutput> RunCompileStage(CompilerPool& pool, const CompileSt
   runnable.definition = input.bundle.definition();
   runnable.allow_device_state = input.submission.options().allow_device_state();
   runnable.strict = input.submission.options().strict();
+  runnable.keep_samples = input.submission.options().keep_samples();
 
   // The reference compiles beside the submission: mostly it is cached, and the first time nobody waits for two
   // compiles.

@@ -73,6 +73,19 @@ v1::WorkloadResult EmptyResult(const Runnable& runnable, size_t index) {
   return result;
 }
 
+// Whether what a submission saw in one timed run tells it anything of the next.
+v1::Freshness FreshnessOf(const v1::Definition& definition, const v1::Workload& workload) {
+  int tensors = 0, random = 0;
+  for (const v1::Tensor& input : definition.inputs()) {
+    if (input.scalar()) continue;
+    ++tensors;
+    auto source = std::find_if(workload.inputs().begin(), workload.inputs().end(),
+                               [&](const v1::InputSource& s) { return s.name() == input.name(); });
+    random += source == workload.inputs().end() || source->random();
+  }
+  return random == 0 ? v1::NONE : random == tensors ? v1::FULL : v1::PARTIAL;
+}
+
 // State between launches: what passes is a reward hack for it alone, and it explains why a timed run did no work, or
 // why a run was wrong after others that were right.
 void JudgeDeviceState(const v1::DeviceState& state, bool allowed, bool was_right, v1::WorkloadResult* result) {
@@ -321,7 +334,8 @@ StatusOr<v1::WorkloadResult> DeviceSlot::RunWorkload(const Runnable& runnable, s
   }
   if (goes_on && job.operations > 0 && runnable.timer != v1::TIMER_NONE) {
     base::Stopwatch watch;
-    SOLSTICE_RETURN_IF_ERROR(Measure(job).status());
+    result.set_freshness(FreshnessOf(runnable.definition, planned.workload));
+    SOLSTICE_RETURN_IF_ERROR(TimeWorkload(job));
     phases->time_ms += watch.milliseconds();
   }
   if (!result.outputs().empty()) {
@@ -341,6 +355,8 @@ StatusOr<v1::WorkloadResult> DeviceSlot::RunWorkload(const Runnable& runnable, s
   if (result.verdict() != v1::PASSED) {
     result.clear_latency_ns();
     result.clear_latency_samples();
+    result.clear_statistics();
+    result.clear_samples_ns();
   }
   return result;
 }

@@ -35,6 +35,7 @@ struct Runnable {
   double instruction_budget = 0;
   bool allow_device_state = false;
   bool strict = false;  // the sanitizer's findings fail
+  bool keep_samples = false;
   v1::Timer timer = v1::TIMER_NONE;   // what ChooseTimer said
   int debug_pointer_shift_bytes = 0;  // tests only
   std::string seed;                   // raw; payload seeds derive from it
@@ -105,12 +106,9 @@ class DeviceSlot {
   Status ReleaseBuffers();
 
   // device_slot_timing.cc
-  // False: the workload's result stands.
-  StatusOr<bool> Measure(Job& job);
-  Status WarmUpRunner(Job& job, int variant);
-  // One turn of judge and runner: slots prepared, the reference timed (where not null), a batch run, every slot
-  // checked, what an iteration costs calibrated.
-  StatusOr<bool> Turn(Job& job, int* variant, std::vector<int64_t>* reference, Measurement* measurement);
+  class SlotTurns;
+  // Sets the latency, or another verdict.
+  Status TimeWorkload(Job& job);
   // What an iteration of this plan costs beside its latency. Overwrites the slots.
   StatusOr<double> CalibrateUs(Job& job, const v1::internal::Prepared& prepared);
   StatusOr<v1::internal::RunOutcome> RunBatch(Job& job, const v1::internal::Prepared& prepared, bool calibrate,

@@ -1,4 +1,4 @@
-// Timed batches of one workload: turns of judge and runner, until there are samples enough.
+// What the turns of a timed measurement (turns.h) are on a device: messages to its judge and its runner.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -6,8 +6,10 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/crypto.h"
 #include "runtime/base/strings.h"
+#include "runtime/timing/statistics.h"
 #include "runtime/timing/timing.h"
 #include "server/pipeline/device_slot.h"
+#include "server/pipeline/turns.h"
 
 namespace solstice::pipeline {
 namespace {
@@ -15,22 +17,22 @@ namespace {
 using v1::internal::RunOutcome;
 using v1::internal::WorkerRequest;
 
-// Content of timed slots is none of the untimed variants'.
-constexpr int kFirstTimedVariant = 16;
 constexpr int kMostSlots = 32;
-constexpr int kMostBatches = 64;
-constexpr int kComparedABatch = 2;
+constexpr size_t kMostKeptSamples = 4096;
 constexpr int kCalibrationTries = 4;
-constexpr int kWarmUpBatches = 10;
 constexpr double kKillGraceS = 1;
-// What timing one workload, and its reference, may take before it ends with fewer samples.
-constexpr double kBudgetS = 20;
+// What timing a workload's reference may take.
 constexpr double kReferenceBudgetS = 2;
 
 int SlotsFor(double run_ms, double timeout_s) {
   // A batch must end well within the deadline.
   const double most = timeout_s * 1e3 / 4 / std::max(run_ms, 1e-3) - timing::kDecoys;
   return std::clamp(static_cast<int>(std::min(most, 1e6)), 1, kMostSlots);
+}
+
+void KeepSamples(const std::vector<int64_t>& latency_ns, v1::WorkloadResult* result) {
+  const size_t kept = std::min(latency_ns.size(), kMostKeptSamples);
+  result->mutable_samples_ns()->Assign(latency_ns.begin(), latency_ns.begin() + static_cast<std::ptrdiff_t>(kept));
 }
 
 }  // namespace
@@ -118,102 +120,83 @@ Status DeviceSlot::TimeReference(Job& job, std::vector<int64_t>* latency_ns) {
   return absl::OkStatus();
 }
 
-Status DeviceSlot::WarmUpRunner(Job& job, int variant) {
-  // A fresh runner's first batches cost more an iteration, while the paths from host to GPU that its launches take are
-  // used for the first time.
-  SOLSTICE_ASSIGN_OR_RETURN(auto prepared, Prepare(job, variant, SlotsFor(job.run_ms, job.runnable.timeout_s)));
-  if (prepared.slots_size() == 0) return absl::OkStatus();
-  BatchTimes ignored;
-  for (int i = 0; i < kWarmUpBatches; ++i) {
-    SOLSTICE_ASSIGN_OR_RETURN(RunOutcome outcome, RunBatch(job, prepared, /*calibrate=*/true, &ignored));
-    if (outcome.kind() != RunOutcome::OK) return base::Internal("a stand-in failed: " + outcome.reason());
-  }
-  runner_warm_ = true;
-  return absl::OkStatus();
-}
+class DeviceSlot::SlotTurns : public Turns {
+ public:
+  SlotTurns(DeviceSlot& slot, Job& job) : slot_(slot), job_(job) {}
 
-StatusOr<bool> DeviceSlot::Turn(Job& job, int* variant, std::vector<int64_t>* reference, Measurement* measurement) {
-  v1::WorkloadResult* result = job.result;
-  SOLSTICE_RETURN_IF_ERROR(EnsureJudge(job.runnable));
-  SOLSTICE_ASSIGN_OR_RETURN(auto prepared, Prepare(job, *variant, SlotsFor(job.run_ms, job.runnable.timeout_s)));
-  const int slots = prepared.slots_size();
-  if (slots == 0) return false;
-  *variant += slots;
-  if (reference != nullptr) SOLSTICE_RETURN_IF_ERROR(TimeReference(job, reference));
-  BatchTimes batch;
-  SOLSTICE_ASSIGN_OR_RETURN(RunOutcome outcome, RunBatch(job, prepared, /*calibrate=*/false, &batch));
-  if (outcome.kind() != RunOutcome::OK) {
-    SOLSTICE_RETURN_IF_ERROR(Fail(job, outcome));
+  StatusOr<int> Prepare(int variant, int slots) override {
+    SOLSTICE_RETURN_IF_ERROR(slot_.EnsureJudge(job_.runnable));
+    SOLSTICE_ASSIGN_OR_RETURN(prepared_, slot_.Prepare(job_, variant, slots));
+    return prepared_.slots_size();
+  }
+  Status TimeReference(std::vector<int64_t>* latency_ns) override { return slot_.TimeReference(job_, latency_ns); }
+  StatusOr<bool> Run(BatchTimes* times) override {
+    SOLSTICE_ASSIGN_OR_RETURN(RunOutcome outcome, slot_.RunBatch(job_, prepared_, /*calibrate=*/false, times));
+    if (outcome.kind() == RunOutcome::OK) return true;
+    SOLSTICE_RETURN_IF_ERROR(slot_.Fail(job_, outcome));
     return false;
   }
-  // Which ones, the runner never learns.
-  std::vector<int> compare;
-  for (int i = 0; i < kComparedABatch; ++i) {
-    const int slot = static_cast<int>(base::RandomU64() % static_cast<uint64_t>(slots));
-    if (std::find(compare.begin(), compare.end(), slot) == compare.end()) compare.push_back(slot);
+  StatusOr<bool> Verify(const std::vector<int>& compare) override {
+    SOLSTICE_ASSIGN_OR_RETURN(const bool passed, slot_.Verify(job_, compare));
+    v1::WorkloadResult* result = job_.result;
+    if (!passed && result->verdict() == v1::INCORRECT_NUMERICAL) {
+      result->set_verdict(v1::REWARD_HACK);
+      result->set_reason("a timed run gave a wrong answer, though the untimed runs were right: " + result->reason());
+    }
+    return passed;
   }
-  SOLSTICE_ASSIGN_OR_RETURN(bool passed, Verify(job, compare));
-  result->set_timed_compared(result->timed_compared() + static_cast<int>(compare.size()));
-  result->set_timed_total(result->timed_total() + slots);
-  if (!passed && result->verdict() == v1::INCORRECT_NUMERICAL) {
-    result->set_verdict(v1::REWARD_HACK);
-    result->set_reason("a timed run gave a wrong answer, though the untimed runs were right: " + result->reason());
-  }
-  if (!passed || batch.empty()) return passed;
-  // The judge is done with these slots, and the runner has them still: what an iteration costs depends on where they
-  // lie.
-  SOLSTICE_ASSIGN_OR_RETURN(const double overhead_us, CalibrateUs(job, prepared));
-  measurement->Add(batch, overhead_us);
-  if (spdlog::should_log(spdlog::level::debug)) {
-    const ClockReading reading = ReadClock(batch, overhead_us);
-    spdlog::debug("{} {}: latency {} ns, clock excess {} us, decoys {} us, an iteration costs {} us beside",
-                  job.runnable.id, job.planned().workload.uuid(), reading.reported_ns, reading.excess_us,
-                  reading.decoy_excess_us, overhead_us);
-  }
-  return true;
-}
+  StatusOr<double> Calibrate() override { return slot_.CalibrateUs(job_, prepared_); }
+  uint64_t Secret() override { return base::RandomU64(); }
+  double Seconds() override { return watch_.milliseconds() * 1e-3; }
 
-StatusOr<bool> DeviceSlot::Measure(Job& job) {
+ private:
+  DeviceSlot& slot_;
+  Job& job_;
+  v1::internal::Prepared prepared_;
+  base::Stopwatch watch_;
+};
+
+Status DeviceSlot::TimeWorkload(Job& job) {
   v1::WorkloadResult* result = job.result;
-  base::Stopwatch watch;
-  Measurement measurement;
-  std::vector<int64_t> reference;
   auto known = reference_ns_.find(ReferenceKey(job));
-  const bool time_reference = known == reference_ns_.end();
-  const bool quick_reference = job.reference_ms * kMostSlots < kReferenceBudgetS * 1e3;
-  int variant = kFirstTimedVariant;
-  if (!runner_warm_) SOLSTICE_RETURN_IF_ERROR(WarmUpRunner(job, variant++));
-  for (int batch = 0; batch < kMostBatches; ++batch) {
-    if (measurement.Done(watch.milliseconds() > kBudgetS * 1e3)) break;
-    const bool with_reference =
-        time_reference && static_cast<int>(reference.size()) < kLeastSamples && (batch == 0 || quick_reference);
-    SOLSTICE_ASSIGN_OR_RETURN(bool passed, Turn(job, &variant, with_reference ? &reference : nullptr, &measurement));
-    if (!passed) return false;
-  }
-  if (!reference.empty()) {
-    result->set_reference_latency_ns(timing::Median(reference));
+  MeasureOptions options;
+  options.slots = SlotsFor(job.run_ms, job.runnable.timeout_s);
+  options.fresh_runner = !runner_warm_;
+  options.time_reference = known == reference_ns_.end();
+  options.quick_reference = job.reference_ms * kMostSlots < kReferenceBudgetS * 1e3;
+  SlotTurns turns(*this, job);
+  SOLSTICE_ASSIGN_OR_RETURN(const Measured measured, pipeline::Measure(turns, options));
+  // Fail() drops the runner.
+  runner_warm_ = workers_.HasRunner() && (runner_warm_ || measured.total > 0);
+  result->set_timed_compared(measured.compared);
+  result->set_timed_total(measured.total);
+  if (!measured.reference_ns.empty()) {
+    result->set_reference_latency_ns(timing::Median(measured.reference_ns));
     reference_ns_[ReferenceKey(job)] = result->reference_latency_ns();
-  } else if (!time_reference) {
+  } else if (!options.time_reference) {
     result->set_reference_latency_ns(known->second);
   }
+  const Measurement& measurement = measured.measurement;
   if (measurement.Refuted()) {
     result->set_verdict(v1::REWARD_HACK);
     result->set_reason(kJudgeClock + measurement.finding());
     result->set_mend("each launch must do the whole work of its own iteration, and nothing of another's");
-    return false;
   }
+  if (!measured.passed) return absl::OkStatus();
   if (measurement.samples() == 0) {
     result->add_warnings("no latency: every timed batch was thrown away");
-    return true;
+    return absl::OkStatus();
   }
-  result->set_latency_ns(measurement.median_ns());
+  *result->mutable_statistics() = measurement.statistics();
+  result->set_latency_ns(result->statistics().median_ns());
   result->set_latency_samples(measurement.samples());
   result->set_clock_excess_ns(measurement.excess_ns());
-  if (measurement.samples() < kLeastSamples) {
+  if (job.runnable.keep_samples) KeepSamples(measurement.latency_ns(), result);
+  if (measurement.samples() < timing::kLeastSamples) {
     result->add_warnings(base::StrCat("the latency is the median of ", measurement.samples(), " runs, not of ",
-                                      kLeastSamples, ": the budget for timing was used up"));
+                                      timing::kLeastSamples, ": the budget for timing was used up"));
   }
-  return true;
+  return absl::OkStatus();
 }
 
 }  // namespace solstice::pipeline

@@ -54,6 +54,7 @@ std::string RequestDigest(const std::string& solution_digest, const std::string&
   json.Set("no_cache", Json(options.no_cache()));
   json.Set("timer", Json(static_cast<int64_t>(options.timer())));
   json.Set("strict", Json(options.strict()));
+  if (options.keep_samples()) json.Set("keep_samples", Json(true));
   return base::Digest("solstice/request/v1", json.Canonical());
 }
 
@@ -69,6 +70,7 @@ std::string ResultKey(const ResultIdentity& identity) {
   json.Set("protocol", Json(identity.protocol));
   json.Set("allow_device_state", Json(identity.options.allow_device_state()));
   json.Set("strict", Json(identity.options.strict()));
+  if (identity.options.keep_samples()) json.Set("keep_samples", Json(true));
   json.Set("timeout_s", Json(identity.timeout_s));
   json.Set("instruction_budget", Json(identity.instruction_budget));
   json.Set("device", Json(Fingerprint(device)));

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "runtime/base/strings.h"
+#include "runtime/timing/statistics.h"
 #include "runtime/timing/timing.h"
 #include "server/pipeline/pipeline.h"
 
@@ -69,11 +70,20 @@ void Measurement::Add(const BatchTimes& batch, double overhead_us) {
   excess_ns_.push_back(static_cast<int64_t>(reading.excess_us * 1e3));
 }
 
-int64_t Measurement::median_ns() const { return timing::Median(latency_ns_); }
 int64_t Measurement::excess_ns() const { return timing::Median(excess_ns_); }
 
-bool Measurement::Done(bool out_of_time) const {
-  if (samples() >= kLeastSamples || findings_ >= kMostFindings) return true;
+v1::LatencyStatistics Measurement::statistics() const {
+  v1::LatencyStatistics statistics = timing::Summarise(latency_ns_);
+  statistics.set_stopped(stopped_);
+  return statistics;
+}
+
+bool Measurement::Done(bool out_of_time) {
+  if (TooManyFindings()) return true;
+  if (const char* enough = timing::Enough(latency_ns_); enough != nullptr) {
+    stopped_ = enough;
+    return true;
+  }
   return out_of_time && (samples() > 0 || findings_ >= kFewFindings);
 }
 

@@ -9,9 +9,6 @@
 
 namespace solstice::pipeline {
 
-// Iterations that a latency is the median of, at least.
-inline constexpr int kLeastSamples = 50;
-
 // "solstice-v1", "solstice-v1-events", "solstice-v1-untimed": the protocol by which latencies are taken with `timer`.
 std::string ProtocolName(v1::Timer timer);
 
@@ -32,8 +29,8 @@ double OverheadUs(const BatchTimes& stand_ins);
 
 // How much more a batch took than its records say.
 struct ClockReading {
-  int64_t reported_ns = 0;     // the median of the batch
-  double excess_us = 0;        // an iteration, by the server's clock; decoys count with what the device reports for them
+  int64_t reported_ns = 0;  // the median of the batch
+  double excess_us = 0;     // an iteration, by the server's clock; decoys count with what the device reports for them
   double decoy_excess_us = 0;  // all decoys, by the device, over the median
   int decoys = 0;
 };
@@ -47,7 +44,8 @@ std::string ClockFinding(const ClockReading& reading);
 // The batches of a workload. Those with a finding count for nothing; too many of them, and the workload has one.
 class Measurement {
  public:
-  // Findings that end it. A disturbed machine makes one now and then; work done elsewhere makes one every time.
+  // Findings that end it, unless more batches have none. A disturbed machine makes one now and then; work done
+  // elsewhere makes one every time.
   static constexpr int kMostFindings = 6;
   // Before fewer say anything, where the budget leaves no time for more.
   static constexpr int kFewFindings = 3;
@@ -56,20 +54,27 @@ class Measurement {
 
   int samples() const { return static_cast<int>(latency_ns_.size()); }
   int findings() const { return findings_; }
-  int64_t median_ns() const;
+  const std::vector<int64_t>& latency_ns() const { return latency_ns_; }
+  // Of the batches that count.
+  v1::LatencyStatistics statistics() const;
   // Of the batches that count: the median of what an iteration exceeds its latency by.
   int64_t excess_ns() const;
   // The last finding.
   const std::string& finding() const { return finding_; }
   // `out_of_time`: the budget is used up.
-  bool Done(bool out_of_time) const;
+  bool Done(bool out_of_time);
   // What Done() ends with: the workload is not to be believed.
-  bool Refuted() const { return findings_ >= kMostFindings || (latency_ns_.empty() && findings_ > 0); }
+  bool Refuted() const { return TooManyFindings() || (latency_ns_.empty() && findings_ > 0); }
 
  private:
+  bool TooManyFindings() const {
+    return findings_ >= kMostFindings && findings_ >= static_cast<int>(excess_ns_.size());
+  }
+
   std::vector<int64_t> latency_ns_, excess_ns_;
   int findings_ = 0;
   std::string finding_;
+  const char* stopped_ = "budget";
 };
 
 }  // namespace solstice::pipeline

@@ -80,7 +80,7 @@ TEST(MeasurementTest, EndsWithEnoughSamples) {
   EXPECT_TRUE(measurement.Done(false));
   EXPECT_FALSE(measurement.Refuted());
   EXPECT_EQ(measurement.samples(), 64);
-  EXPECT_EQ(measurement.median_ns(), 10001);
+  EXPECT_EQ(measurement.statistics().median_ns(), 10001);
   EXPECT_EQ(measurement.excess_ns(), 0);
 }
 
@@ -90,7 +90,7 @@ TEST(MeasurementTest, DisturbedBatchesAccuseNobodyAndCountForNothing) {
   EXPECT_EQ(measurement.findings(), 4);
   EXPECT_TRUE(measurement.Done(false));
   EXPECT_FALSE(measurement.Refuted());
-  EXPECT_EQ(measurement.median_ns(), 10000);
+  EXPECT_EQ(measurement.statistics().median_ns(), 10000);
 }
 
 // What is honest in some batches only is reported by those.
@@ -102,7 +102,7 @@ TEST(MeasurementTest, LyingInSomeBatchesGainsNothing) {
   }
   EXPECT_TRUE(measurement.Done(false));
   EXPECT_FALSE(measurement.Refuted());
-  EXPECT_EQ(measurement.median_ns(), 10000);
+  EXPECT_EQ(measurement.statistics().median_ns(), 10000);
 }
 
 TEST(MeasurementTest, LyingInMostBatchesIsRefuted) {
@@ -139,7 +139,7 @@ TEST(MeasurementTest, BatchesWithoutRecordsCountForNothing) {
   measurement.Add(batch, kOverheadUs);
   EXPECT_EQ(measurement.samples(), 0);
   EXPECT_EQ(measurement.findings(), 0);
-  EXPECT_EQ(measurement.median_ns(), 0);
+  EXPECT_EQ(measurement.statistics().median_ns(), 0);
   EXPECT_FALSE(measurement.Refuted());
 }
 
